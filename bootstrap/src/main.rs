@@ -1,0 +1,2 @@
+//! hango
+fn main() {}

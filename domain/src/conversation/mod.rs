@@ -1,0 +1,13 @@
+//! What people, models and tools said to each other.
+//!
+//! A conversation is a list of [`Message`]s; a message is a list of [`Block`]s. Everything a
+//! provider knows that hango does not is kept in [`ProviderData`], and sent back only to where it
+//! came from.
+
+mod block;
+mod message;
+mod usage;
+
+pub use block::{Block, ProviderData};
+pub use message::{Message, NewMessage, Role};
+pub use usage::{StopReason, Usage};

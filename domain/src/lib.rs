@@ -1,0 +1,33 @@
+//! Pure rules of a durable agent run.
+//!
+//! Nothing in this crate performs I/O, reads a clock, draws a random number or starts a task. It
+//! answers:
+//!
+//! * *May this run change in this way?* — [`run::Run::apply`].
+//! * *What must happen next?* — the agent loop.
+//! * *What do the layers make of this call?* — the chain.
+//!
+//! Callers bring time, ids, storage and models, and report back what happened. `async` appears only
+//! where a layer or a tool must wait for what it wraps; no runtime is named.
+
+pub mod access;
+pub mod agent;
+pub mod conversation;
+pub mod event;
+pub mod id;
+pub mod journal;
+pub mod memory;
+pub mod model;
+pub mod people;
+pub mod queue;
+pub mod run;
+pub mod session;
+pub mod timestamp;
+pub mod tool;
+pub mod trace;
+
+pub use id::{
+    AgentId, ApiKeyId, AuditId, MessageId, OwnerId, RunId, SessionId, TenantId, ToolCallId, UserId,
+};
+pub use timestamp::Timestamp;
+pub use trace::{RunTrace, SpanId, TraceId};

@@ -1,0 +1,131 @@
+//! Tenants, their users and the users' keys.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{CreatorNow, Role};
+use crate::{ApiKeyId, TenantId, Timestamp, UserId};
+
+/// A customer of the platform team.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Tenant {
+    /// Its identity.
+    pub id: TenantId,
+    /// Its unique name for programs.
+    pub slug: String,
+    /// Its name for people.
+    pub name: String,
+    /// Whether it may work.
+    pub status: TenantStatus,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was changed last.
+    pub updated_at: Timestamp,
+}
+
+/// Whether a tenant may work.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TenantStatus {
+    /// It may.
+    Active,
+    /// Its keys are refused, its runs are not claimed and go on when it is active again.
+    Suspended,
+}
+
+impl TenantStatus {
+    /// The word of the HTTP contract and of the stores.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+        }
+    }
+}
+
+/// A person or program.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct User {
+    /// His identity.
+    pub id: UserId,
+    /// The tenant.
+    pub tenant_id: TenantId,
+    /// His address; unique in the tenant.
+    pub email: String,
+    /// His name.
+    pub name: String,
+    /// What he may do.
+    pub role: Role,
+    /// Whether he may act.
+    pub status: UserStatus,
+    /// When he was added.
+    pub created_at: Timestamp,
+    /// When he was changed last.
+    pub updated_at: Timestamp,
+}
+
+impl User {
+    /// What is true of him as the creator of a run of a session that `session_creator` created.
+    #[must_use]
+    pub fn as_creator(&self, session_creator: UserId) -> CreatorNow {
+        CreatorNow {
+            active: self.status == UserStatus::Active,
+            role: self.role,
+            created_session: self.id == session_creator,
+        }
+    }
+}
+
+/// Whether a user may act.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UserStatus {
+    /// He may.
+    Active,
+    /// His keys are refused, and his runs end.
+    Disabled,
+}
+
+impl UserStatus {
+    /// The word of the HTTP contract and of the stores.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+/// A credential, without its secret: of that only the hash is kept.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ApiKey {
+    /// Its identity.
+    pub id: ApiKeyId,
+    /// The tenant.
+    pub tenant_id: TenantId,
+    /// Whose it is.
+    pub user_id: UserId,
+    /// Its name for people.
+    pub name: String,
+    /// The part by which it is found; 12 characters.
+    pub prefix: String,
+    /// SHA-256 of the secret part: that is 256 random bits, so no slow hash is needed.
+    pub secret_hash: [u8; 32],
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// From when on it is refused; `None` for never.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// When it was used last, to the minute.
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Whether it opens anything at `now`.
+    #[must_use]
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
+    }
+}
