@@ -1,0 +1,300 @@
+//! Where runs are kept, with their journal and their events.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hango_domain::access::{CreatorNow, Scope, Visibility};
+use hango_domain::agent::AgentSnapshot;
+use hango_domain::conversation::{Block, Message};
+use hango_domain::event::Event;
+use hango_domain::journal::ToolCall;
+use hango_domain::queue::ClaimLimits;
+use hango_domain::run::{
+    Answer, Boundary, End, GiveBack, Lease, Record, Repair, Resume, Retry, Run, RunStatus,
+    TransitionError,
+};
+use hango_domain::session::{LineError, OnBusy};
+use hango_domain::{AgentId, MessageId, OwnerId, RunId, RunTrace, SessionId};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::audit_store::NewAudit;
+use crate::page::{Page, PageRequest};
+use crate::store::StoreFailure;
+
+/// Keeps runs, and lets one attempt at a time change each.
+///
+/// Every changing method makes one change of [`Run::apply`] durable with all that belongs to it
+/// (messages, journal, events, session counters, audit), entirely or not at all, and refuses exactly
+/// what that function refuses. The fence is a lock or an update of the run's row in the same
+/// transaction that appends.
+///
+/// Time is the store's: leases, `available_at` and deadlines are measured by the clock it was built
+/// with, never by a caller's.
+///
+/// Dropping a returned future leaves the change made or not made, never half made. After
+/// [`StoreFailure::Unavailable`] the very same fenced write may be repeated: if it had been made, the
+/// repeat is answered as the first was.
+#[cfg_attr(feature = "mocks", mockall::automock)]
+#[async_trait]
+pub trait RunStore: Send + Sync {
+    /// Adds a run, queued, with its event and its audit row.
+    ///
+    /// The session must be one that the caller sees, and its agent not archived; the run keeps the
+    /// agent as it is in this transaction. With [`OnBusy::Interrupt`] the pending runs are cancelled in
+    /// the same transaction, before the cap is checked. A run of the same id that is already there is
+    /// returned as it is.
+    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError>;
+
+    /// Reads a run; `None` when there is none for this caller.
+    async fn find(&self, seen: Visibility, run: RunId) -> Result<Option<Run>, RunStoreError>;
+
+    /// Reads runs, newest first.
+    async fn list(
+        &self,
+        seen: Visibility,
+        filter: RunFilter,
+        page: PageRequest,
+    ) -> Result<Page<Run>, RunStoreError>;
+
+    /// Reads a run's journal, by turn and position; `None` when there is no run for this caller.
+    async fn tool_calls(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Vec<ToolCall>>, RunStoreError>;
+
+    /// Reads at most `limit` events of a run behind number `after`, in order; `None` when there is no
+    /// run for this caller.
+    async fn events(
+        &self,
+        seen: Visibility,
+        run: RunId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Option<Vec<Event>>, RunStoreError>;
+
+    /// Takes queued runs, as [`hango_domain::queue::eligible`] says. Of any number of simultaneous
+    /// callers exactly one gets a run; losing is not an error, the list is just shorter. The first
+    /// claim of a run appends its input as the user's message.
+    ///
+    /// After [`StoreFailure::Unavailable`] claims may have been made; [`renew`](Self::renew) finds them.
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError>;
+
+    /// Lets the leases of `held` end `ttl` from now, in one write for all of them.
+    ///
+    /// What is not in force any more, or ran out, is reported as lost. Runs that the owner holds
+    /// without naming them are reported as orphans, and not renewed.
+    async fn renew(
+        &self,
+        owner: OwnerId,
+        held: Vec<Held>,
+        ttl: Duration,
+    ) -> Result<Renewal, RunStoreError>;
+
+    /// The claims of this owner whose end was asked for.
+    async fn cancels(&self, owner: OwnerId) -> Result<Vec<Lease>, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::Repair`] durable.
+    async fn repair(&self, change: Repair) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::Answer`] durable, with the journal of the batch.
+    async fn answer(&self, change: Answer) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::Resume`] durable, in the journal too.
+    async fn resume(&self, change: Resume) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::Record`] durable, in the journal too.
+    async fn record(&self, change: Record) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::CompleteTurn`] durable, in the journal too.
+    async fn complete_turn(&self, change: Boundary) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::Retry`] durable.
+    async fn retry(&self, change: Retry) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::GiveBack`] durable.
+    async fn give_back(&self, change: GiveBack) -> Result<Written, RunStoreError>;
+
+    /// Makes [`hango_domain::run::Change::Finish`] durable, in the journal too.
+    async fn finish(&self, change: End) -> Result<Written, RunStoreError>;
+
+    /// Asks for a run's end: a queued one ends at once. Asking again changes nothing and writes no
+    /// audit row.
+    async fn request_cancel(
+        &self,
+        seen: Visibility,
+        run: RunId,
+        audit: NewAudit,
+    ) -> Result<Run, RunStoreError>;
+
+    /// Takes runs from holders that fell silent, the longest silent first.
+    async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError>;
+}
+
+/// A run to be accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewRun {
+    /// Its identity.
+    pub id: RunId,
+    /// The conversation.
+    pub session: SessionId,
+    /// Who creates it, and in whose name it executes.
+    pub created_by: Scope,
+    /// What he says.
+    pub input: Vec<Block>,
+    /// The id that the input's message will have.
+    pub input_message_id: MessageId,
+    /// His own data.
+    pub metadata: Map<String, Value>,
+    /// Its reserved trace.
+    pub trace: RunTrace,
+    /// What happens if the session has pending runs.
+    pub on_busy: OnBusy,
+    /// The most pending runs that the session may have, this one included.
+    pub max_pending: u32,
+}
+
+/// What came of an acceptance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted {
+    /// The run.
+    pub run: Run,
+    /// Runs of the session that were running and are asked to end.
+    pub interrupted: Vec<RunId>,
+}
+
+/// Which runs to read; what is empty or `None` leaves a condition out.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RunFilter {
+    /// Only those in one of these states.
+    pub states: Vec<RunStatus>,
+    /// Only those of this session.
+    pub session: Option<SessionId>,
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
+}
+
+/// What a process asks for when it claims.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ClaimRequest {
+    /// The process.
+    pub owner: OwnerId,
+    /// How long a claim may go without renewal.
+    pub ttl: Duration,
+    /// Only this run; `None` for whichever is eligible.
+    pub only: Option<RunId>,
+    /// What limits the claim.
+    pub limits: ClaimLimits,
+}
+
+/// A claim that was made, with all that its executor needs.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The right to change the run.
+    pub lease: Lease,
+    /// The run, as claimed.
+    pub run: Run,
+    /// How long ago the run was started first, by the store's clock: its deadline counts from there.
+    pub elapsed: Duration,
+    /// What is true of its creator and tenant now.
+    pub standing: Standing,
+    /// What the executor works with. An error here is this run's alone: it ends as `internal`.
+    pub context: Result<RunContext, StoreFailure>,
+}
+
+/// What an executor works with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunContext {
+    /// The agent, as it was when the run was accepted.
+    pub agent: AgentSnapshot,
+    /// Every message of the session, oldest first, the run's input included.
+    pub history: Vec<Message>,
+    /// The journal of the answered turn that is not complete; empty when there is none.
+    pub calls: Vec<ToolCall>,
+}
+
+/// What every write on a run's behalf tells its holder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Standing {
+    /// Whether the run's end was asked for.
+    pub cancel_requested: bool,
+    /// What is true of the run's creator now.
+    pub creator: CreatorNow,
+    /// Whether the tenant may work now.
+    pub tenant_active: bool,
+}
+
+/// A fenced write that was made, now or before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// Where the run stands after it.
+    pub status: RunStatus,
+    /// What is true of its creator and tenant now.
+    pub standing: Standing,
+    /// The events of the write; empty for a repeat.
+    pub events: Vec<Event>,
+}
+
+/// A claim that its holder believes to be in force.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Held {
+    /// The run.
+    pub run: RunId,
+    /// The attempt.
+    pub attempt: u32,
+}
+
+/// What came of a renewal.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Renewal {
+    /// Claims that hold for another `ttl`.
+    pub renewed: Vec<(Held, Standing)>,
+    /// Claims that are not in force any more.
+    pub lost: Vec<Held>,
+    /// Claims in force that the holder did not name.
+    pub orphans: Vec<Lease>,
+}
+
+/// What a sweep asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ReclaimRequest {
+    /// The most runs to take back.
+    pub limit: u32,
+    /// See [`hango_domain::run::Reclaim::max_stalled`].
+    pub max_stalled: u32,
+    /// Whether only expired leases are taken. Only who knows that no other process executes may say
+    /// no.
+    pub expired_only: bool,
+}
+
+/// A run that was taken back.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Reclaimed {
+    /// The claim that was in force.
+    pub previous: Lease,
+    /// The last completed turn.
+    pub resume_turn: u32,
+    /// Where the run stands now.
+    pub status: RunStatus,
+}
+
+/// Why a [`RunStore`] did not do what it was asked.
+#[derive(Debug, Error)]
+pub enum RunStoreError {
+    /// The run, or the session of a new one, is not there for this caller.
+    #[error("not found")]
+    NotFound,
+    /// The session's agent takes no new runs.
+    #[error("the agent is archived")]
+    AgentArchived,
+    /// The session takes no more runs.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// A rule forbids the change. Who presented a lease stops at once and writes nothing more.
+    #[error("the run refused the change")]
+    Refused(#[source] TransitionError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Failure(#[from] StoreFailure),
+}
