@@ -1,8 +1,14 @@
 //! Tools: what a model may ask for.
 
+pub(crate) mod panic;
+mod registry;
+pub mod schema;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use registry::{RegisterError, Registry, View, is_tool_name};
 
 use crate::RunId;
 
@@ -81,7 +87,7 @@ pub struct Invocation {
 ///
 /// Dropping the returned future cancels the execution. A panic is caught by the registry's view and
 /// becomes an error result.
-#[cfg_attr(feature = "mocks", mockall::automock)]
+#[cfg_attr(any(test, feature = "mocks"), mockall::automock)]
 #[async_trait]
 pub trait Tool: Send + Sync {
     /// What a model sees of it.
