@@ -18,6 +18,7 @@ pub mod id;
 pub mod journal;
 pub mod memory;
 pub mod model;
+pub mod note;
 pub mod people;
 pub mod queue;
 pub mod run;
