@@ -23,6 +23,7 @@ pub mod people;
 pub mod queue;
 pub mod run;
 pub mod session;
+pub mod text;
 pub mod timestamp;
 pub mod tool;
 pub mod trace;
