@@ -5,9 +5,18 @@
 //! came from.
 
 mod block;
+#[cfg(test)]
+mod fixtures;
 mod message;
+mod repair;
+mod unique;
 mod usage;
+mod validate;
 
 pub use block::{Block, ProviderData};
 pub use message::{Message, NewMessage, Role};
+pub use repair::{Repair, Repaired, dangling_results, repair};
+pub(crate) use unique::UniqueIds;
 pub use usage::{StopReason, Usage};
+pub(crate) use validate::is_blank;
+pub use validate::{Illegal, validate};

@@ -1,0 +1,403 @@
+//! Whether a conversation may be sent to a provider.
+//!
+//! The rules are those of the strictest provider, so a conversation that is legal here is legal
+//! everywhere:
+//!
+//! * users and assistant speak in turn; a user is the first and the last to speak;
+//! * every message says something, and no text in it is blank; reasoning alone says nothing;
+//! * each tool call is answered exactly once, in the next message, in the order of the calls, before
+//!   any other block; nothing else is answered;
+//! * no id of a call is used twice in the conversation, and none is empty;
+//! * each tool name is one that providers take back;
+//! * what was left of a broken answer is not in it.
+//!
+//! How ids are spelled and how long they may be differs too much between providers; their adapters see
+//! to that.
+
+use std::collections::HashSet;
+
+use thiserror::Error;
+
+use super::{Block, Message, Role};
+
+/// The longest tool name that every provider takes.
+pub(super) const MAX_TOOL_NAME: usize = 64;
+
+/// Why a conversation may not be sent. `message` counts the messages given, from 0.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum Illegal {
+    /// There is no message.
+    #[error("there is nothing to send")]
+    Nothing,
+    /// It is what was left of a broken answer.
+    #[error("message {message} is partial")]
+    Partial {
+        /// The message.
+        message: usize,
+    },
+    /// It is the other side's turn to speak; a user begins.
+    #[error("message {message} is out of turn")]
+    OutOfTurn {
+        /// The message.
+        message: usize,
+    },
+    /// It has no block, or only reasoning.
+    #[error("message {message} says nothing")]
+    EmptyMessage {
+        /// The message.
+        message: usize,
+    },
+    /// A text of it is empty or only white space.
+    #[error("message {message} has a blank text in block {block}")]
+    BlankText {
+        /// The message.
+        message: usize,
+        /// The block, counting from 0.
+        block: usize,
+    },
+    /// A block of it is one that its role never says.
+    #[error("message {message} has a block {block} that its role never says")]
+    Misplaced {
+        /// The message.
+        message: usize,
+        /// The block, counting from 0.
+        block: usize,
+    },
+    /// A call of it has no id.
+    #[error("message {message} has a tool call without an id")]
+    EmptyId {
+        /// The message.
+        message: usize,
+    },
+    /// A call of it has the id of an earlier call.
+    #[error("message {message} uses the tool call id {id:?} again")]
+    DuplicateId {
+        /// The message.
+        message: usize,
+        /// The id.
+        id: String,
+    },
+    /// A call of it names a tool in a way that no provider takes back.
+    #[error("message {message} has the illegal tool name {name:?}")]
+    ToolName {
+        /// The message.
+        message: usize,
+        /// The name.
+        name: String,
+    },
+    /// A call of it has no result where it belongs.
+    #[error("message {message} has the tool call {id:?} without a result")]
+    Unanswered {
+        /// The message with the call.
+        message: usize,
+        /// The call.
+        id: String,
+    },
+    /// A result in it answers no call, answers one again, or does not stand where it belongs.
+    #[error("message {message} has an unexpected result of the tool call {id:?}")]
+    UnexpectedResult {
+        /// The message with the result.
+        message: usize,
+        /// The call that it names.
+        id: String,
+    },
+    /// A user has to speak last.
+    #[error("the assistant speaks last")]
+    AssistantLast,
+}
+
+/// Tells the first thing that keeps `messages` from being sent to a provider, if there is one.
+pub fn validate(messages: &[Message]) -> Result<(), Illegal> {
+    let mut ids = HashSet::new();
+    let mut open: Vec<&str> = Vec::new();
+    let mut speaker = Role::User;
+    for (index, message) in messages.iter().enumerate() {
+        if message.partial {
+            return Err(Illegal::Partial { message: index });
+        }
+        if message.role != speaker {
+            return Err(Illegal::OutOfTurn { message: index });
+        }
+        check_blocks(index, message)?;
+        check_results(index, message, &open)?;
+        open = message
+            .content
+            .iter()
+            .filter_map(Block::tool_use_id)
+            .collect();
+        if let Some(id) = open.iter().find(|id| !ids.insert(**id)) {
+            let id = (*id).to_owned();
+            return Err(Illegal::DuplicateId { message: index, id });
+        }
+        speaker = match speaker {
+            Role::User => Role::Assistant,
+            Role::Assistant => Role::User,
+        };
+    }
+    match (messages.is_empty(), speaker) {
+        (true, _) => Err(Illegal::Nothing),
+        (false, Role::User) => Err(Illegal::AssistantLast),
+        (false, Role::Assistant) => Ok(()),
+    }
+}
+
+/// Whether `text` is empty or only white space.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// Whether a message of these blocks would be empty for a provider that knows no reasoning.
+pub(super) fn is_silent(content: &[Block]) -> bool {
+    content.iter().all(|block| match block {
+        Block::Thinking { .. } | Block::RedactedThinking { .. } => true,
+        Block::Text { .. }
+        | Block::ToolUse { .. }
+        | Block::ToolResult { .. }
+        | Block::Provider(_) => false,
+    })
+}
+
+/// Whether `role` ever says such a block.
+pub(super) fn belongs_to(role: Role, block: &Block) -> bool {
+    match (role, block) {
+        (_, Block::Text { .. } | Block::Provider(_))
+        | (Role::User, Block::ToolResult { .. })
+        | (
+            Role::Assistant,
+            Block::ToolUse { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. },
+        ) => true,
+        (
+            Role::User,
+            Block::ToolUse { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. },
+        )
+        | (Role::Assistant, Block::ToolResult { .. }) => false,
+    }
+}
+
+/// Whether providers take such a character of a tool name.
+pub(super) const fn is_name_char(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_' || char == '-'
+}
+
+/// Whether every provider takes such a tool name.
+pub(super) fn is_legal_name(name: &str) -> bool {
+    (1..=MAX_TOOL_NAME).contains(&name.len()) && name.chars().all(is_name_char)
+}
+
+fn check_blocks(index: usize, message: &Message) -> Result<(), Illegal> {
+    if is_silent(&message.content) {
+        return Err(Illegal::EmptyMessage { message: index });
+    }
+    for (place, block) in message.content.iter().enumerate() {
+        if !belongs_to(message.role, block) {
+            return Err(Illegal::Misplaced {
+                message: index,
+                block: place,
+            });
+        }
+        match block {
+            Block::Text { text, .. } if is_blank(text) => {
+                return Err(Illegal::BlankText {
+                    message: index,
+                    block: place,
+                });
+            }
+            Block::ToolUse { id, .. } if id.is_empty() => {
+                return Err(Illegal::EmptyId { message: index });
+            }
+            Block::ToolUse { name, .. } if !is_legal_name(name) => {
+                let name = name.clone();
+                return Err(Illegal::ToolName {
+                    message: index,
+                    name,
+                });
+            }
+            Block::Text { .. }
+            | Block::ToolUse { .. }
+            | Block::ToolResult { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Provider(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The n-th block has to answer the n-th open call, and no block after those may be a result.
+fn check_results(index: usize, message: &Message, open: &[&str]) -> Result<(), Illegal> {
+    let mut answered = 0;
+    for (place, block) in message.content.iter().enumerate() {
+        let Block::ToolResult { tool_use_id, .. } = block else {
+            continue;
+        };
+        if open.get(place) != Some(&tool_use_id.as_str()) {
+            let id = tool_use_id.clone();
+            return Err(Illegal::UnexpectedResult { message: index, id });
+        }
+        answered += 1;
+    }
+    match open.get(answered) {
+        None => Ok(()),
+        Some(id) => Err(Illegal::Unanswered {
+            message: index - 1,
+            id: (*id).to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::fixtures::*;
+    use super::*;
+
+    #[test]
+    fn a_conversation_with_answered_calls_is_legal() {
+        let messages = conversation([
+            user([Block::text("hi")]),
+            assistant([thinking("hm"), call("a", "f"), call("b", "g")]),
+            user([result("a"), result("b"), Block::text("and?")]),
+            assistant([Block::text("done")]),
+            user([Block::text("thanks")]),
+        ]);
+
+        assert_eq!(validate(&messages), Ok(()));
+    }
+
+    #[test]
+    fn each_fault_is_named_with_its_place() {
+        let hi = || user([Block::text("hi")]);
+        let id = |id: &str| id.to_owned();
+        let table = [
+            (vec![], Illegal::Nothing),
+            (
+                vec![hi(), partial(assistant([Block::text("I th")]))],
+                Illegal::Partial { message: 1 },
+            ),
+            (
+                vec![assistant([Block::text("hello")]), hi()],
+                Illegal::OutOfTurn { message: 0 },
+            ),
+            (vec![hi(), hi()], Illegal::OutOfTurn { message: 1 }),
+            (vec![user([])], Illegal::EmptyMessage { message: 0 }),
+            (
+                vec![hi(), assistant([thinking("hm")]), hi()],
+                Illegal::EmptyMessage { message: 1 },
+            ),
+            (
+                vec![user([Block::text("hi"), Block::text(" \n\u{a0}")])],
+                Illegal::BlankText {
+                    message: 0,
+                    block: 1,
+                },
+            ),
+            (
+                vec![user([call("a", "f")])],
+                Illegal::Misplaced {
+                    message: 0,
+                    block: 0,
+                },
+            ),
+            (
+                vec![hi(), assistant([call("", "f")])],
+                Illegal::EmptyId { message: 1 },
+            ),
+            (
+                vec![
+                    hi(),
+                    assistant([call("a", "f")]),
+                    user([result("a")]),
+                    assistant([call("a", "f")]),
+                ],
+                Illegal::DuplicateId {
+                    message: 3,
+                    id: id("a"),
+                },
+            ),
+            (
+                vec![hi(), assistant([call("a", "read file")])],
+                Illegal::ToolName {
+                    message: 1,
+                    name: id("read file"),
+                },
+            ),
+            (
+                vec![hi(), assistant([call("a", "f")]), hi()],
+                Illegal::Unanswered {
+                    message: 1,
+                    id: id("a"),
+                },
+            ),
+            (
+                vec![user([Block::text("hi"), result("a")])],
+                Illegal::UnexpectedResult {
+                    message: 0,
+                    id: id("a"),
+                },
+            ),
+            (
+                vec![hi(), assistant([Block::text("hello")])],
+                Illegal::AssistantLast,
+            ),
+        ];
+
+        for (drafts, fault) in table {
+            assert_eq!(validate(&conversation(drafts)), Err(fault));
+        }
+    }
+
+    #[test]
+    fn results_stand_in_the_order_of_the_calls_before_anything_else() {
+        let answered_by = |content: Vec<Block>| {
+            validate(&conversation([
+                user([Block::text("hi")]),
+                assistant([call("a", "f"), call("b", "f")]),
+                user(content),
+            ]))
+        };
+        let unexpected = |id: &str| {
+            Err(Illegal::UnexpectedResult {
+                message: 2,
+                id: id.to_owned(),
+            })
+        };
+
+        assert_eq!(answered_by(vec![result("a"), result("b")]), Ok(()));
+        assert_eq!(answered_by(vec![result("b"), result("a")]), unexpected("b"));
+        assert_eq!(
+            answered_by(vec![result("a"), Block::text("so"), result("b")]),
+            unexpected("b")
+        );
+        assert_eq!(
+            answered_by(vec![result("a"), result("b"), result("a")]),
+            unexpected("a")
+        );
+    }
+
+    #[test]
+    fn a_tool_name_has_one_to_sixty_four_plain_characters() {
+        assert!(is_legal_name("get-time_2"));
+        assert!(is_legal_name(&"n".repeat(64)));
+        assert!(!is_legal_name(&"n".repeat(65)));
+        assert!(!is_legal_name(""));
+        assert!(!is_legal_name("größe"));
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_built_by_the_rules_is_legal(messages in legal_conversations()) {
+            prop_assert_eq!(validate(&messages), Ok(()));
+        }
+
+        #[test]
+        fn a_legal_conversation_that_loses_a_message_is_illegal(
+            messages in legal_conversations(),
+            lost in any::<prop::sample::Index>(),
+        ) {
+            let mut messages = messages;
+            messages.remove(lost.index(messages.len()));
+            prop_assert!(validate(&messages).is_err());
+        }
+    }
+}
