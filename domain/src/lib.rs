@@ -11,6 +11,7 @@
 //! where a layer or a tool must wait for what it wraps; no runtime is named.
 
 pub mod access;
+pub mod accumulator;
 pub mod agent;
 pub mod conversation;
 pub mod event;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::conversation::{Block, Message, ProviderData, StopReason, Usage};
+use crate::conversation::{Block, Message, ProviderData, StopReason, Usage, is_blank};
 use crate::tool::ToolDef;
 use crate::{AgentId, RunId, RunTrace, SessionId, TenantId};
 
@@ -81,6 +81,21 @@ pub struct ModelReply {
     /// Arguments that are not a JSON object, by the id of their call. The block has an empty object
     /// instead, and the call is never executed.
     pub invalid_inputs: BTreeMap<String, String>,
+}
+
+impl ModelReply {
+    /// Whether it neither says anything nor asks for a tool: reasoning alone is no answer.
+    #[must_use]
+    pub fn is_empty_answer(&self) -> bool {
+        self.content.iter().all(|block| match block {
+            Block::Text { text, .. } => is_blank(text),
+            Block::ToolUse { .. } => false,
+            Block::ToolResult { .. }
+            | Block::Thinking { .. }
+            | Block::RedactedThinking { .. }
+            | Block::Provider(_) => true,
+        })
+    }
 }
 
 /// A model call that brought no whole answer.

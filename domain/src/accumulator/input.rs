@@ -1,0 +1,78 @@
+//! Reads a tool call's arguments, as the providers of this world spell them.
+
+use serde_json::{Map, Value};
+
+use crate::text::mend_json;
+
+/// The arguments in `json`, `None` if they are not an object. Providers send nothing or `null` for no
+/// arguments, put `null` before them, and encode them twice.
+pub(super) fn read_input(json: &str) -> Option<Map<String, Value>> {
+    let json = json.trim();
+    let json = match json.strip_prefix("null").map(str::trim_start) {
+        Some(rest) if rest.is_empty() || rest.starts_with('{') => rest,
+        Some(_) | None => json,
+    };
+    if json.is_empty() {
+        return Some(Map::new());
+    }
+    match parse(json)? {
+        Value::Object(input) => Some(input),
+        Value::String(encoded) => match parse(&encoded)? {
+            Value::Object(input) => Some(input),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => None,
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    }
+}
+
+fn parse(json: &str) -> Option<Value> {
+    serde_json::from_str(&mend_json(json)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_as_providers_send_them() {
+        let x = json!({"x": 1});
+        let table = [
+            ("", json!({})),
+            (" \n", json!({})),
+            ("null", json!({})),
+            ("null{\"x\":1}", x.clone()),
+            (" null {\"x\":1} ", x.clone()),
+            ("{\"x\":1}", x.clone()),
+            (r#""{\"x\":1}""#, x),
+            (r#"{"x":"\ud83d"}"#, json!({"x": "\u{fffd}"})),
+            (r#"{"x":"\ud83d\ude00"}"#, json!({"x": "😀"})),
+        ];
+
+        for (json, expected) in table {
+            assert_eq!(read_input(json).map(Value::Object), Some(expected));
+        }
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_can_not_be_read() {
+        for json in [
+            "{\"cmd\": \"ls",
+            "{\"a\":1}{\"b\":2}",
+            "[1]",
+            "7",
+            "nullify",
+            "null null",
+            r#""""#,
+            r#""[1]""#,
+            r#""\"{}\"""#,
+        ] {
+            assert_eq!(read_input(json), None);
+        }
+    }
+}
