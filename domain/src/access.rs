@@ -103,6 +103,17 @@ impl CreatorNow {
     }
 }
 
+/// What every write on a run's behalf tells its holder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Standing {
+    /// Whether the run's end was asked for.
+    pub cancel_requested: bool,
+    /// What is true of the run's creator now.
+    pub creator: CreatorNow,
+    /// Whether the tenant may work now.
+    pub tenant_active: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hango_domain::access::{CreatorNow, Scope, Visibility};
+pub use hango_domain::access::Standing;
+use hango_domain::access::{Scope, Visibility};
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::conversation::{Block, Message};
 use hango_domain::event::Event;
@@ -212,17 +213,6 @@ pub struct RunContext {
     pub history: Vec<Message>,
     /// The journal of the answered turn that is not complete; empty when there is none.
     pub calls: Vec<ToolCall>,
-}
-
-/// What every write on a run's behalf tells its holder.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Standing {
-    /// Whether the run's end was asked for.
-    pub cancel_requested: bool,
-    /// What is true of the run's creator now.
-    pub creator: CreatorNow,
-    /// Whether the tenant may work now.
-    pub tenant_active: bool,
 }
 
 /// A fenced write that was made, now or before.

@@ -1,0 +1,391 @@
+//! The think–act–observe loop as a machine that is told what happened and says what to do.
+//!
+//! The driver asks for a [`Step`], performs it, reports an [`Input`], and decides nothing. There is
+//! nothing to await here and nothing to mock: a test is a list of inputs, and "a run can be resumed at
+//! any point" is a property of [`AgentLoop::new`] and [`AgentLoop::advance`].
+//!
+//! Whatever the loop wants to be durable is a [`Change`] ready for the store. What a crash must not
+//! repeat is saved before it is acted upon: an answer before its tools, a result before the next
+//! call, the turn before the next turn.
+//!
+//! It terminates: every turn needs an answer, answers are capped, and tries that bring none are too.
+
+mod batch;
+mod end;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use uuid::Uuid;
+
+use crate::access::Standing;
+use crate::conversation::{Block, Message, NewMessage, Usage};
+use crate::journal::ToolCall;
+use crate::model::{ModelFailure, ModelReply};
+use crate::retry::RetryPolicy;
+use crate::run::{Change, Lease, Repair, RequeueReason, Run, WriteId};
+use crate::tool::{Idempotency, ToolResult};
+use crate::{MessageId, Timestamp};
+
+use batch::Batch;
+
+/// How many answers in a row may be empty, or cut off inside a tool call, before the run fails.
+pub const MOST_IN_A_ROW: u32 = 3;
+
+/// What a loop begins, or goes on, with.
+pub struct Start<'a> {
+    /// The run, as claimed.
+    pub run: &'a Run,
+    /// The claim.
+    pub lease: Lease,
+    /// Every message of the session, oldest first, the run's input included.
+    pub history: Vec<Message>,
+    /// The journal of the answered turn that is not complete; empty when there is none.
+    pub calls: Vec<ToolCall>,
+    /// The class of every tool there is, by name.
+    pub classes: BTreeMap<String, Idempotency>,
+    /// What the run may take.
+    pub limits: LoopLimits,
+    /// New ids, unique and with random low bits.
+    pub ids: Box<dyn FnMut() -> Uuid + Send>,
+}
+
+/// What a loop may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LoopLimits {
+    /// Completed turns.
+    pub max_iterations: u32,
+    /// Calls of one batch that are executed at a time; at least 1.
+    pub tool_concurrency: usize,
+    /// How a model call is retried.
+    pub retry: RetryPolicy,
+}
+
+/// What the driver does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Make this durable; report [`Input::Saved`].
+    Save(Change),
+    /// Ask the model, with [`AgentLoop::messages`]; report [`Input::Replied`] or [`Input::Blocked`].
+    CallModel,
+    /// Wait; report [`Input::Waited`].
+    Wait(Duration),
+    /// Begin these calls, if any; then report each that ends as [`Input::ToolReturned`].
+    Execute(Vec<ToolCall>),
+    /// Nothing is left to do: the run has ended, went back to the queue, or belongs to somebody else.
+    Done,
+}
+
+/// What the driver reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// Begin, or go on after a resume.
+    Begin {
+        /// What is true of the run's creator and tenant.
+        standing: Standing,
+        /// The user's message that the layers want appended before the first model call. Not appended
+        /// where an answered turn is open, since nothing may stand between an answer and its results.
+        append: Option<Vec<Block>>,
+    },
+    /// The change is durable.
+    Saved {
+        /// What is true of the run's creator and tenant.
+        standing: Standing,
+    },
+    /// The model answered, or a try failed.
+    Replied {
+        /// The answer.
+        reply: Result<ModelReply, ModelFailure>,
+        /// What is left of the run's time.
+        left: Duration,
+    },
+    /// The provider must not be called yet.
+    Blocked {
+        /// For how long.
+        wait: Duration,
+        /// What is left of the run's time.
+        left: Duration,
+    },
+    /// The wait is over.
+    Waited,
+    /// A call ended.
+    ToolReturned {
+        /// Its place in the batch.
+        position: u32,
+        /// What came of it.
+        result: ToolResult,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// What was being done was broken off, for this reason.
+    Stopped {
+        /// Why.
+        reason: Stop,
+        /// Text and thinking that had arrived from the model.
+        partial: Vec<Block>,
+        /// What the broken-off call cost, as far as the provider said.
+        usage: Usage,
+    },
+}
+
+/// Why a driver breaks off what it does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Stop {
+    /// The run's end was asked for.
+    Cancel,
+    /// The run's time is over.
+    Deadline,
+    /// The process shuts down and does not wait for the boundary.
+    Abort,
+    /// The run belongs to somebody else now: nothing may be written.
+    LeaseLost,
+    /// A defect, or stored state that cannot be read.
+    Internal(String),
+}
+
+/// The input does not answer the step before. A defect of the driver; the loop is as it was.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{got} does not answer the step before")]
+pub struct LoopError {
+    /// What was reported.
+    pub got: &'static str,
+}
+
+/// One run's loop. See the module.
+pub struct AgentLoop {
+    lease: Lease,
+    run: Run,
+    messages: Arc<Vec<Message>>,
+    open: Option<Batch>,
+    classes: BTreeMap<String, Idempotency>,
+    limits: LoopLimits,
+    ids: Box<dyn FnMut() -> Uuid + Send>,
+    /// Set when the run shall go back to the queue at its next boundary.
+    give_back: Option<RequeueReason>,
+    phase: Phase,
+}
+
+/// Which inputs are answers.
+#[derive(Clone, Debug, PartialEq)]
+enum Phase {
+    /// [`Input::Begin`].
+    New,
+    /// [`Input::Saved`].
+    Saving(AfterSave),
+    /// [`Input::Replied`], [`Input::Blocked`].
+    Calling,
+    /// [`Input::Waited`].
+    Waiting,
+    /// [`Input::ToolReturned`].
+    Executing,
+    /// None.
+    Done,
+}
+
+/// What follows when a change is durable.
+#[derive(Clone, Debug, PartialEq)]
+enum AfterSave {
+    /// The first or the open turn.
+    Begin,
+    /// These calls begin.
+    Execute(Vec<ToolCall>),
+    /// The next turn.
+    NextTurn,
+    /// Another try, after a wait.
+    TryAgain(Duration),
+    /// Nothing.
+    Done,
+}
+
+impl AgentLoop {
+    /// A loop that goes on where the run stands.
+    #[must_use]
+    pub fn new(start: Start<'_>) -> Self {
+        let Start {
+            run,
+            lease,
+            mut history,
+            calls,
+            classes,
+            limits,
+            ids,
+        } = start;
+        history.retain(|message| !message.partial);
+        let open = Batch::reopen(run, &history, calls);
+        Self {
+            lease,
+            run: run.clone(),
+            messages: Arc::new(history),
+            open,
+            classes,
+            limits,
+            ids,
+            give_back: None,
+            phase: Phase::New,
+        }
+    }
+
+    /// The conversation so far, partial messages left out.
+    #[must_use]
+    pub fn messages(&self) -> Arc<Vec<Message>> {
+        Arc::clone(&self.messages)
+    }
+
+    /// The history as the layers see it before the run: without an answer whose calls are still open,
+    /// which is for the loop to finish and not for them to repair.
+    #[must_use]
+    pub fn settled_history(&self) -> &[Message] {
+        let open = usize::from(self.open.is_some());
+        &self.messages[..self.messages.len() - open]
+    }
+
+    /// The turn being executed, counting from 1.
+    #[must_use]
+    pub const fn turn(&self) -> u32 {
+        self.run.progress.resume_turn + 1
+    }
+
+    /// Asks for the run to go back to the queue at its next boundary, or at once while it waits for
+    /// its next try. The driver breaks that wait off by reporting [`Input::Waited`].
+    pub fn give_back_at_boundary(&mut self, reason: RequeueReason) {
+        self.give_back.get_or_insert(reason);
+    }
+
+    /// Takes in what happened and says what must happen next.
+    ///
+    /// # Errors
+    ///
+    /// [`LoopError`] when `input` does not answer the step before.
+    pub fn advance(&mut self, input: Input) -> Result<Step, LoopError> {
+        match (std::mem::replace(&mut self.phase, Phase::Done), input) {
+            (Phase::New, Input::Begin { standing, append }) => Ok(self.begin(standing, append)),
+            (Phase::Saving(after), Input::Saved { standing }) => Ok(self.saved(after, standing)),
+            (Phase::Calling, Input::Replied { reply, left }) => Ok(match reply {
+                Ok(reply) => self.observe(reply),
+                Err(failure) => self.failed_try(failure, left),
+            }),
+            (Phase::Calling, Input::Blocked { wait, left }) => Ok(self.blocked(wait, left)),
+            (Phase::Waiting, Input::Waited) => Ok(self.waited()),
+            (
+                Phase::Executing,
+                Input::ToolReturned {
+                    position,
+                    result,
+                    duration_ms,
+                },
+            ) => Ok(self.tool_returned(position, result, duration_ms)),
+            (
+                Phase::New | Phase::Calling | Phase::Waiting | Phase::Executing,
+                Input::Stopped {
+                    reason,
+                    partial,
+                    usage,
+                },
+            ) => Ok(self.stopped(reason, partial, usage)),
+            (phase, input) => {
+                self.phase = phase;
+                Err(LoopError { got: name(&input) })
+            }
+        }
+    }
+
+    fn begin(&mut self, standing: Standing, append: Option<Vec<Block>>) -> Step {
+        match append {
+            Some(content) if self.open.is_none() => {
+                let message = NewMessage::user(self.message_id(), content);
+                self.remember(message.clone());
+                let repair = Repair {
+                    lease: self.lease,
+                    write: self.write_id(),
+                    message,
+                };
+                self.save(Change::Repair(repair), AfterSave::Begin)
+            }
+            Some(_) | None => self.stand(standing).unwrap_or_else(|| self.first()),
+        }
+    }
+
+    fn saved(&mut self, after: AfterSave, standing: Standing) -> Step {
+        if after == AfterSave::Done {
+            return self.done();
+        }
+        if let Some(end) = self.stand(standing) {
+            return end;
+        }
+        match after {
+            AfterSave::Begin => self.first(),
+            AfterSave::Execute(calls) => self.execute(calls),
+            AfterSave::NextTurn => self.next_turn(),
+            AfterSave::TryAgain(wait) => self.wait(wait),
+            AfterSave::Done => self.done(),
+        }
+    }
+
+    /// Ends the run if what is true of its creator or its cancel request says so. A suspended tenant's
+    /// run is given back at its next boundary.
+    fn stand(&mut self, standing: Standing) -> Option<Step> {
+        if standing.cancel_requested {
+            return Some(self.stopped(Stop::Cancel, Vec::new(), Usage::default()));
+        }
+        if !standing.tenant_active {
+            self.give_back_at_boundary(RequeueReason::TenantSuspended);
+        }
+        let at_boundary = self.open.is_none();
+        (at_boundary && !standing.creator.may_act()).then(|| self.end_creator_inactive())
+    }
+
+    fn save(&mut self, change: Change, after: AfterSave) -> Step {
+        self.phase = Phase::Saving(after);
+        Step::Save(change)
+    }
+
+    fn wait(&mut self, wait: Duration) -> Step {
+        self.phase = Phase::Waiting;
+        Step::Wait(wait)
+    }
+
+    fn execute(&mut self, calls: Vec<ToolCall>) -> Step {
+        if self.open.as_ref().is_none_or(Batch::is_settled) {
+            return self.complete_turn();
+        }
+        self.phase = Phase::Executing;
+        Step::Execute(calls)
+    }
+
+    fn done(&mut self) -> Step {
+        self.phase = Phase::Done;
+        Step::Done
+    }
+
+    fn write_id(&mut self) -> WriteId {
+        WriteId((self.ids)())
+    }
+
+    fn message_id(&mut self) -> MessageId {
+        MessageId((self.ids)())
+    }
+
+    /// Adds a message to the conversation that the model sees, as the store will have it. Its moment is
+    /// the store's to know; nobody reads it here.
+    fn remember(&mut self, message: NewMessage) {
+        let seq = self.messages.last().map_or(0, |last| last.seq) + 1;
+        let unknown = Timestamp::from_micros(0);
+        let stored = message.stored(self.run.session_id, Some(self.run.id), seq, unknown);
+        Arc::make_mut(&mut self.messages).push(stored);
+    }
+}
+
+const fn name(input: &Input) -> &'static str {
+    match input {
+        Input::Begin { .. } => "a beginning",
+        Input::Saved { .. } => "a save",
+        Input::Replied { .. } => "a reply",
+        Input::Blocked { .. } => "a blocked provider",
+        Input::Waited => "the end of a wait",
+        Input::ToolReturned { .. } => "a tool's result",
+        Input::Stopped { .. } => "a stop",
+    }
+}
