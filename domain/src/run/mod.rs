@@ -14,6 +14,8 @@
 
 mod apply;
 mod change;
+mod clean;
+mod effects;
 mod state;
 mod table;
 
@@ -26,6 +28,7 @@ pub use change::{
     Reclaim, Record, Repair, RequeueReason, Resume, Retry, StartedCall, Todo, TodoStatus,
     TryFailure, WriteId,
 };
+pub use effects::Effects;
 pub use state::{RunError, RunErrorCode, RunState, RunStatus};
 pub use table::{CHANGES, ChangeKind, TRANSITIONS, Transition};
 
