@@ -13,11 +13,16 @@
 pub mod access;
 pub mod accumulator;
 pub mod agent;
+pub mod chain;
 pub mod conversation;
 pub mod event;
+#[cfg(test)]
+mod fixtures;
 pub mod id;
 pub mod journal;
+pub mod layers;
 pub mod memory;
+pub mod middleware;
 pub mod model;
 pub mod note;
 pub mod people;
