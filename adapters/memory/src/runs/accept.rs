@@ -1,0 +1,110 @@
+//! Taking runs in.
+
+use hango_domain::access::visibility;
+use hango_domain::conversation::Usage;
+use hango_domain::run::{Change, MAIN_LANE, Progress, Run, RunState, RunStatus, StoredMemory};
+use hango_domain::session::OnBusy;
+use hango_domain::{RunId, Timestamp};
+use hango_ports::agent_store::AgentRef;
+use hango_ports::audit_store::NewAudit;
+use hango_ports::run_store::{Accepted, NewRun, RunStoreError};
+
+use crate::session_row::{RunRow, SessionRow};
+use crate::state::State;
+
+impl State {
+    /// Adds a run behind the others of its session.
+    pub(crate) fn accept(
+        &mut self,
+        new: NewRun,
+        audit: NewAudit,
+        now: Timestamp,
+    ) -> Result<Accepted, RunStoreError> {
+        let seen = visibility(&new.created_by);
+        if self.session_of(new.id).is_some() {
+            let known = self.run(seen, new.id).ok_or(RunStoreError::NotFound)?;
+            return Ok(Accepted {
+                run: known.run.clone(),
+                interrupted: Vec::new(),
+            });
+        }
+        let row = self
+            .session(seen, new.session)
+            .ok_or(RunStoreError::NotFound)?;
+        let agent = self
+            .agent(row.session.tenant_id, &AgentRef::Id(row.session.agent_id))
+            .ok_or(RunStoreError::NotFound)?;
+        if agent.archived_at.is_some() {
+            return Err(RunStoreError::AgentArchived);
+        }
+        let agent = agent.snapshot();
+        let row = self
+            .session_mut(seen, new.session)
+            .ok_or(RunStoreError::NotFound)?;
+
+        let (queued, running) = match new.on_busy {
+            OnBusy::Interrupt => (row.in_state(RunStatus::Queued), row.line.running_run),
+            OnBusy::Enqueue | OnBusy::Reject => (Vec::new(), None),
+        };
+        let cancelled = queued.iter().fold(row.line, |line, run| {
+            line.moved(*run, RunStatus::Queued, RunStatus::Cancelled)
+        });
+        cancelled.accept(new.on_busy, new.max_pending)?;
+
+        // Nothing can be refused any more.
+        for run in queued.into_iter().chain(running) {
+            row.change(run, Change::RequestCancel { closing: None }, now);
+        }
+        row.line = row.line.accept(new.on_busy, new.max_pending)?;
+        let run = RunRow::accepted(queued_run(new, row, agent.version, now), agent);
+        let accepted = Accepted {
+            run: run.run.clone(),
+            interrupted: running.into_iter().collect(),
+        };
+        row.runs.insert(accepted.run.id, run);
+        self.note(audit, now);
+        Ok(accepted)
+    }
+}
+
+impl SessionRow {
+    /// Its runs of that status, in their order.
+    fn in_state(&self, status: RunStatus) -> Vec<RunId> {
+        let mut runs: Vec<&Run> = self.runs.values().map(|row| &row.run).collect();
+        runs.retain(|run| run.state.status() == status);
+        runs.sort_by_key(|run| run.session_no);
+        runs.into_iter().map(|run| run.id).collect()
+    }
+}
+
+/// The run as it begins, with the number that the session's line gave out last.
+fn queued_run(new: NewRun, row: &SessionRow, agent_version: u32, now: Timestamp) -> Run {
+    Run {
+        id: new.id,
+        tenant_id: row.session.tenant_id,
+        session_id: row.session.id,
+        agent_id: row.session.agent_id,
+        agent_version,
+        created_by: new.created_by.user,
+        lane: MAIN_LANE.to_owned(),
+        session_no: row.line.last_run_no,
+        state: RunState::Queued,
+        attempt: 0,
+        stalled_attempts: 0,
+        available_at: None,
+        progress: Progress::default(),
+        input: new.input,
+        input_message_id: new.input_message_id,
+        metadata: new.metadata,
+        iterations: 0,
+        usage: Usage::default(),
+        usage_discarded: Usage::default(),
+        stop_reason: None,
+        final_message_id: None,
+        memory: StoredMemory::default(),
+        trace: new.trace,
+        cancel_requested_at: None,
+        started_at: None,
+        created_at: now,
+    }
+}
