@@ -1,0 +1,97 @@
+//! What callers can do, one method for each.
+//!
+//! A use case decides in the order of the HTTP contract: what does not exist for the caller, what his
+//! role forbids, what is wrong with what he sent, and at last what the store refuses. It asks a store
+//! for one atomic change, hands it the audit row that belongs to the change, and gives a hint to
+//! whoever waits.
+
+mod admin;
+mod agents;
+mod audit;
+mod authenticate;
+mod caller;
+mod catalog;
+mod error;
+mod input;
+mod keys;
+mod runs;
+mod sessions;
+
+use std::sync::Arc;
+
+use hango_domain::agent::RunLimits;
+use hango_ports::{Clock, Ids, Stores};
+
+pub use admin::{BOOTSTRAP_OWNER, BOOTSTRAP_TENANT, NewTenant, NewUser};
+pub use agents::{AgentDraft, NewAgent};
+pub use audit::Action;
+pub use authenticate::Unauthenticated;
+pub use caller::{Caller, RequestContext, Traceparent};
+pub use catalog::{Catalog, ProviderInfo, ToolInfo};
+pub use error::UseCaseError;
+pub use input::{Fault, FaultCode, Input};
+pub use keys::{KeyText, MalformedKey, MintedKey, mint_key};
+pub use runs::{RunDraft, RunQuery};
+pub use sessions::{SessionDraft, SessionQuery};
+
+use crate::live::LiveEvents;
+use crate::signals::Signals;
+use authenticate::Touches;
+
+/// What an operator set for the API.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ApiSettings {
+    /// The most runs of a session that have not ended.
+    pub max_queued_runs_per_session: u32,
+    /// What a run may take; agents only tighten it.
+    pub limits: RunLimits,
+}
+
+/// The use cases of the API, over the ports.
+pub struct UseCases {
+    stores: Stores,
+    ids: Arc<dyn Ids>,
+    clock: Arc<dyn Clock>,
+    signals: Arc<Signals>,
+    live: Arc<LiveEvents>,
+    catalog: Catalog,
+    settings: ApiSettings,
+    touches: Touches,
+}
+
+impl UseCases {
+    /// The use cases over these ports.
+    #[must_use]
+    pub fn new(
+        stores: Stores,
+        ids: Arc<dyn Ids>,
+        clock: Arc<dyn Clock>,
+        signals: Arc<Signals>,
+        live: Arc<LiveEvents>,
+        catalog: Catalog,
+        settings: ApiSettings,
+    ) -> Self {
+        Self {
+            stores,
+            ids,
+            clock,
+            signals,
+            live,
+            catalog,
+            settings,
+            touches: Touches::default(),
+        }
+    }
+
+    /// What agents can be made of.
+    #[must_use]
+    pub const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// An id that was never used before, for whatever the edge must tell apart.
+    #[must_use]
+    pub fn new_id(&self) -> uuid::Uuid {
+        self.ids.uuid()
+    }
+}
