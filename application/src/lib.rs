@@ -8,3 +8,4 @@
 
 pub mod live;
 pub mod signals;
+pub mod use_cases;
