@@ -276,14 +276,14 @@ pub fn results_message<'a>(
 }
 
 /// What closes an answered turn where a run ends without executing the rest of it: results that are
-/// known stay, calls that began are in doubt, the others are said not to have been executed.
+/// known stay, calls that ever began are in doubt, the others are said not to have been executed.
 #[must_use]
 pub fn close(calls: &[ToolCall], message: MessageId) -> Closing {
     let results: Vec<CallResult> = calls
         .iter()
         .filter(|call| !call.is_settled())
         .map(|call| {
-            let in_doubt = call.state == CallState::Started;
+            let in_doubt = call.executions > 0;
             let text = if in_doubt {
                 OUTCOME_UNKNOWN
             } else {
@@ -358,6 +358,18 @@ pub fn batch(
         });
     }
     calls
+}
+
+/// Where in `history` the open answer of the run stands, if it has one. Seldom it is not the last
+/// message: while the run waits in the queue, a client may append one behind it.
+#[must_use]
+pub fn open_answer(run: &Run, history: &[Message]) -> Option<usize> {
+    if !has_open_answer(run) {
+        return None;
+    }
+    history
+        .iter()
+        .rposition(|message| message.run_id == Some(run.id) && asks_for_tools(message))
 }
 
 /// Whether `message` asks for tools.

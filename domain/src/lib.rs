@@ -13,6 +13,7 @@
 pub mod access;
 pub mod accumulator;
 pub mod agent;
+pub mod agent_loop;
 pub mod chain;
 pub mod conversation;
 pub mod event;
@@ -27,6 +28,7 @@ pub mod model;
 pub mod note;
 pub mod people;
 pub mod queue;
+pub mod retry;
 pub mod run;
 pub mod session;
 pub mod text;

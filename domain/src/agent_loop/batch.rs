@@ -55,10 +55,7 @@ impl Batch {
 
     /// The batch that an earlier attempt left open, if it did.
     pub(super) fn reopen(run: &Run, history: &[Message], calls: Vec<ToolCall>) -> Option<Self> {
-        if !journal::has_open_answer(run) {
-            return None;
-        }
-        let answer = history.last()?;
+        let answer = &history[journal::open_answer(run, history)?];
         let mut batch = Self {
             turn: run.progress.answered_turn,
             calls,
@@ -115,6 +112,12 @@ impl Batch {
 
     fn call_mut(&mut self, position: u32) -> Option<&mut ToolCall> {
         self.calls.iter_mut().find(|call| call.position == position)
+    }
+
+    /// Whether the call at `position` is being executed.
+    pub(super) fn executes(&self, position: u32) -> bool {
+        let mut calls = self.calls.iter();
+        calls.any(|call| call.position == position && call.state == journal::CallState::Started)
     }
 
     pub(super) fn is_settled(&self) -> bool {

@@ -139,7 +139,7 @@ impl AgentLoop {
              session",
         );
         let end = self.end(Outcome::Failed(error));
-        self.finish(end)
+        self.finish_open(end)
     }
 
     pub(super) fn end_internal(&mut self, what: &str) -> Step {
@@ -168,14 +168,19 @@ impl AgentLoop {
                 "something in hango failed; the log has the details, by this run's id",
             )),
         };
-        let end = self.end(outcome);
+        let end = End {
+            messages: self.partial(partial),
+            usage_discarded: usage,
+            ..self.end(outcome)
+        };
+        self.finish_open(end)
+    }
+
+    /// Ends the run wherever it is: an answered turn that is open is closed with it.
+    fn finish_open(&mut self, end: End) -> Step {
         let end = match self.open.take() {
             Some(batch) => self.close(end, batch),
-            None => End {
-                messages: self.partial(partial),
-                usage_discarded: usage,
-                ..end
-            },
+            None => end,
         };
         self.finish(end)
     }

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::access::Standing;
 use crate::conversation::{Block, Message, NewMessage, Usage};
-use crate::journal::ToolCall;
+use crate::journal::{self, ToolCall};
 use crate::model::{ModelFailure, ModelReply};
 use crate::retry::RetryPolicy;
 use crate::run::{Change, Lease, Repair, RequeueReason, Run, WriteId};
@@ -66,6 +66,10 @@ pub struct LoopLimits {
 
 /// What the driver does next.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one step at a time, and a save is the most frequent"
+)]
 pub enum Step {
     /// Make this durable; report [`Input::Saved`].
     Save(Change),
@@ -238,8 +242,8 @@ impl AgentLoop {
     /// which is for the loop to finish and not for them to repair.
     #[must_use]
     pub fn settled_history(&self) -> &[Message] {
-        let open = usize::from(self.open.is_some());
-        &self.messages[..self.messages.len() - open]
+        let open = journal::open_answer(&self.run, &self.messages);
+        &self.messages[..open.unwrap_or(self.messages.len())]
     }
 
     /// The turn being executed, counting from 1.
@@ -276,7 +280,7 @@ impl AgentLoop {
                     result,
                     duration_ms,
                 },
-            ) => Ok(self.tool_returned(position, result, duration_ms)),
+            ) if self.executes(position) => Ok(self.tool_returned(position, result, duration_ms)),
             (
                 Phase::New | Phase::Calling | Phase::Waiting | Phase::Executing,
                 Input::Stopped {
@@ -293,6 +297,9 @@ impl AgentLoop {
     }
 
     fn begin(&mut self, standing: Standing, append: Option<Vec<Block>>) -> Step {
+        if let Some(end) = self.stand(standing, true) {
+            return end;
+        }
         match append {
             Some(content) if self.open.is_none() => {
                 let message = NewMessage::user(self.message_id(), content);
@@ -304,7 +311,7 @@ impl AgentLoop {
                 };
                 self.save(Change::Repair(repair), AfterSave::Begin)
             }
-            Some(_) | None => self.stand(standing).unwrap_or_else(|| self.first()),
+            Some(_) | None => self.first(),
         }
     }
 
@@ -312,7 +319,8 @@ impl AgentLoop {
         if after == AfterSave::Done {
             return self.done();
         }
-        if let Some(end) = self.stand(standing) {
+        let at_boundary = self.open.is_none();
+        if let Some(end) = self.stand(standing, at_boundary) {
             return end;
         }
         match after {
@@ -325,15 +333,14 @@ impl AgentLoop {
     }
 
     /// Ends the run if what is true of its creator or its cancel request says so. A suspended tenant's
-    /// run is given back at its next boundary.
-    fn stand(&mut self, standing: Standing) -> Option<Step> {
+    /// run is given back at its next boundary; a claim is one for the creator, even amid a turn.
+    fn stand(&mut self, standing: Standing, at_boundary: bool) -> Option<Step> {
         if standing.cancel_requested {
             return Some(self.stopped(Stop::Cancel, Vec::new(), Usage::default()));
         }
         if !standing.tenant_active {
             self.give_back_at_boundary(RequeueReason::TenantSuspended);
         }
-        let at_boundary = self.open.is_none();
         (at_boundary && !standing.creator.may_act()).then(|| self.end_creator_inactive())
     }
 
@@ -343,8 +350,16 @@ impl AgentLoop {
     }
 
     fn wait(&mut self, wait: Duration) -> Step {
+        if let Some(reason) = self.give_back {
+            return self.give_back(reason, Duration::ZERO, None);
+        }
         self.phase = Phase::Waiting;
         Step::Wait(wait)
+    }
+
+    fn executes(&self, position: u32) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|batch| batch.executes(position))
     }
 
     fn execute(&mut self, calls: Vec<ToolCall>) -> Step {

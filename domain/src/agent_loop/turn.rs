@@ -74,6 +74,7 @@ impl AgentLoop {
         let batch = Batch::begin(self.run.id, turn, &calls, reply.usage, truncated);
         let starting = batch.started();
         self.open = Some(batch);
+        self.run.progress.answered_turn = turn;
         let answer = Answer {
             lease: self.lease,
             write: self.write_id(),

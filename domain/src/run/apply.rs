@@ -14,7 +14,7 @@ use crate::journal::{self, CallResult};
 use crate::{OwnerId, Timestamp};
 
 /// The longest wait that repeated reclaims put before a run.
-const MAX_STALL_DELAY: Duration = Duration::from_secs(300);
+const MAX_STALL_DELAY: Duration = Duration::from_mins(5);
 
 /// A change that was made.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,8 +16,12 @@ mod apply;
 mod change;
 mod clean;
 mod effects;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod state;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
