@@ -1,0 +1,128 @@
+//! The claims that this process holds, and until when it may believe so.
+//!
+//! A lease is counted on the monotonic clock from the moment *before* the claim or renewal was sent,
+//! so that this process always thinks it ends no later than the store does; and with a margin it
+//! stops before it begins anything it might not finish as the holder.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hango_domain::run::Lease;
+use hango_ports::run_store::Held;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The claims of this process.
+pub(super) struct Leases {
+    margin: Duration,
+    held: Mutex<HashMap<Held, Hold>>,
+}
+
+#[derive(Clone)]
+struct Hold {
+    until: Arc<Mutex<Instant>>,
+    lost: CancellationToken,
+}
+
+/// One claim, while its run is executed here. Dropping it forgets the claim.
+pub(super) struct LeaseGuard {
+    leases: Arc<super::Shared>,
+    held: Held,
+    hold: Hold,
+}
+
+impl Leases {
+    pub(super) fn new(margin: Duration) -> Self {
+        Self {
+            margin,
+            held: Mutex::default(),
+        }
+    }
+
+    /// The claims held now.
+    pub(super) fn all(&self) -> Vec<Held> {
+        self.lock().keys().copied().collect()
+    }
+
+    pub(super) fn holds(&self, held: Held) -> bool {
+        self.lock().contains_key(&held)
+    }
+
+    /// A renewal that was sent at `sent` was made.
+    pub(super) fn renewed(&self, held: Held, sent: Instant, ttl: Duration) {
+        if let Some(hold) = self.lock().get(&held) {
+            *until(&hold.until) = sent + ttl;
+        }
+    }
+
+    /// The claim is not in force any more; whether it was thought to be.
+    pub(super) fn lost(&self, held: Held) -> bool {
+        let hold = self.lock().get(&held).cloned();
+        hold.is_some_and(|hold| {
+            let news = !hold.lost.is_cancelled();
+            hold.lost.cancel();
+            news
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Held, Hold>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LeaseGuard {
+    /// Holds a claim that was sent at `sent`.
+    pub(super) fn hold(
+        shared: &Arc<super::Shared>,
+        lease: Lease,
+        sent: Instant,
+        ttl: Duration,
+    ) -> Self {
+        let held = Held {
+            run: lease.run,
+            attempt: lease.attempt,
+        };
+        let hold = Hold {
+            until: Arc::new(Mutex::new(sent + ttl)),
+            lost: CancellationToken::new(),
+        };
+        shared.leases.lock().insert(held, hold.clone());
+        Self {
+            leases: Arc::clone(shared),
+            held,
+            hold,
+        }
+    }
+
+    /// When this process stops believing in the claim.
+    fn trusted_until(&self) -> Instant {
+        let end = *until(&self.hold.until);
+        end.checked_sub(self.leases.leases.margin).unwrap_or(end)
+    }
+
+    /// Whether something may be begun under the claim.
+    pub(super) fn is_trusted(&self) -> bool {
+        !self.hold.lost.is_cancelled() && Instant::now() < self.trusted_until()
+    }
+
+    /// Waits until the claim is not to be trusted any more.
+    pub(super) async fn lost(&self) {
+        while self.is_trusted() {
+            tokio::select! {
+                () = self.hold.lost.cancelled() => {}
+                () = tokio::time::sleep_until(self.trusted_until()) => {}
+            }
+        }
+    }
+}
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        self.leases.leases.lock().remove(&self.held);
+    }
+}
+
+fn until(end: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
+    end.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,175 @@
+//! The innermost model call: stream from the provider, show deltas sideways, hand the onion one whole
+//! answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use hango_domain::accumulator::Accumulator;
+use hango_domain::conversation::{Block, Usage};
+use hango_domain::middleware::ModelHandler;
+use hango_domain::model::{CallContext, ModelCall, ModelFailure, ModelReply, StreamEvent};
+use hango_ports::event_sink::{Delta, DeltaKind, LiveEvent};
+use hango_ports::{EventSink, Provider};
+use tokio::time::Instant;
+
+/// Deltas of a block are shown at most once in this time.
+const COALESCE: Duration = Duration::from_millis(50);
+
+/// Streams from one provider.
+pub(super) struct StreamedModel {
+    provider: Arc<dyn Provider>,
+    sink: Arc<dyn EventSink>,
+    /// What has arrived of the call in flight. It outlives the call's future, so that what arrived is
+    /// kept when the call is broken off.
+    arriving: Mutex<Option<Arriving>>,
+}
+
+struct Arriving {
+    answer: Accumulator,
+    usage: Usage,
+}
+
+/// What a broken-off call leaves.
+pub(super) struct Partial {
+    pub(super) content: Vec<Block>,
+    pub(super) usage: Usage,
+}
+
+impl StreamedModel {
+    pub(super) fn new(provider: Arc<dyn Provider>, sink: Arc<dyn EventSink>) -> Self {
+        Self {
+            provider,
+            sink,
+            arriving: Mutex::default(),
+        }
+    }
+
+    /// What had arrived of a call whose future was dropped; empty if there is none.
+    pub(super) fn take_partial(&self) -> Partial {
+        let arriving = self.arriving().take();
+        Partial {
+            usage: arriving.as_ref().map(|it| it.usage).unwrap_or_default(),
+            content: arriving.map(|it| it.answer.partial()).unwrap_or_default(),
+        }
+    }
+
+    fn arriving(&self) -> MutexGuard<'_, Option<Arriving>> {
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to the answer that is arriving.
+    fn push(&self, event: StreamEvent) -> Result<(), ModelFailure> {
+        let mut arriving = self.arriving();
+        let Some(arriving) = arriving.as_mut() else {
+            return Ok(());
+        };
+        if let StreamEvent::Usage(usage) = &event {
+            arriving.usage = *usage;
+        }
+        arriving.answer.push(event)
+    }
+}
+
+#[async_trait]
+impl ModelHandler for StreamedModel {
+    async fn call(&self, call: ModelCall) -> Result<ModelReply, ModelFailure> {
+        let context = Arc::clone(&call.context);
+        *self.arriving() = Some(Arriving {
+            answer: Accumulator::new(format!("call_{}", context.turn)),
+            usage: Usage::default(),
+        });
+        let mut shown = Shown::new(&*self.sink, &context);
+        let received = self.receive(call, &mut shown).await;
+        shown.flush();
+        let arriving = self.arriving().take();
+        let outcome = match (received, arriving) {
+            (Ok(()), Some(arriving)) => arriving.answer.finish(),
+            (Err(failure), Some(arriving)) => Err(ModelFailure {
+                partial: arriving.answer.partial(),
+                usage: arriving.usage,
+                ..failure
+            }),
+            (Err(failure), None) => Err(failure),
+            (Ok(()), None) => Accumulator::new("call").finish(),
+        };
+        outcome.map_err(|failure| ModelFailure {
+            shown: shown.any,
+            ..failure
+        })
+    }
+}
+
+impl StreamedModel {
+    async fn receive(&self, call: ModelCall, shown: &mut Shown<'_>) -> Result<(), ModelFailure> {
+        let mut stream = self.provider.stream(call).await?;
+        while let Some(event) = stream.next().await {
+            let event = event?;
+            shown.see(&event);
+            self.push(event)?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows deltas, coalesced: a block's text is held until its time is over or another block begins.
+struct Shown<'a> {
+    sink: &'a dyn EventSink,
+    context: &'a CallContext,
+    held: Option<Delta>,
+    last: Option<Instant>,
+    any: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn new(sink: &'a dyn EventSink, context: &'a CallContext) -> Self {
+        Self {
+            sink,
+            context,
+            held: None,
+            last: None,
+            any: false,
+        }
+    }
+
+    fn see(&mut self, event: &StreamEvent) {
+        let (index, kind, text) = match event {
+            StreamEvent::Text { index, text } => (*index, DeltaKind::Text, text),
+            StreamEvent::Thinking { index, text } => (*index, DeltaKind::Thinking, text),
+            StreamEvent::Signature { .. }
+            | StreamEvent::RedactedThinking { .. }
+            | StreamEvent::ToolUse { .. }
+            | StreamEvent::ToolInput { .. }
+            | StreamEvent::Provider { .. }
+            | StreamEvent::Attach { .. }
+            | StreamEvent::Usage(_)
+            | StreamEvent::Stop(_) => return,
+        };
+        match &mut self.held {
+            Some(held) if held.index == index && held.kind == kind => held.text.push_str(text),
+            Some(_) | None => {
+                self.flush();
+                self.held = Some(Delta {
+                    run: self.context.run,
+                    turn: self.context.turn,
+                    attempt: self.context.attempt,
+                    index,
+                    kind,
+                    text: text.clone(),
+                });
+            }
+        }
+        if self.last.is_none_or(|last| last.elapsed() >= COALESCE) {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(delta) = self.held.take().filter(|delta| !delta.text.is_empty()) {
+            self.sink.emit(LiveEvent::Delta(delta));
+            self.last = Some(Instant::now());
+            self.any = true;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Renewal: one write for all claims of the process, on a thread and a runtime of its own, so that no
+//! tool that blocks and no busy runtime can starve it. Where it cannot be kept up, the executors
+//! stop by themselves when their time is over.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hango_domain::run::{GiveBack, Lease, RequeueReason, WriteId};
+use hango_ports::run_store::Held;
+use hango_ports::telemetry::Observation;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::Shared;
+use super::supervise::RESTART_AFTER;
+
+/// The renewing thread.
+pub(super) struct Renewal {
+    thread: JoinHandle<()>,
+}
+
+impl Renewal {
+    pub(super) fn start(shared: Arc<Shared>) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let thread = std::thread::Builder::new()
+            .name("hango-renewal".to_owned())
+            .spawn(move || {
+                let work = || runtime.block_on(renew_until_stopped(&shared));
+                while catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    tracing::error!("renewal panicked; it starts again");
+                    std::thread::sleep(RESTART_AFTER);
+                }
+            })?;
+        Ok(Self { thread })
+    }
+
+    /// Waits for the thread, which ends when the engine stops.
+    pub(super) async fn join(self) {
+        let joined = tokio::task::spawn_blocking(move || self.thread.join()).await;
+        if !matches!(joined, Ok(Ok(()))) {
+            tracing::error!("the renewal thread did not end well");
+        }
+    }
+}
+
+async fn renew_until_stopped(shared: &Shared) {
+    let mut beat = tokio::time::interval(shared.settings.heartbeat);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut suspects = HashSet::new();
+    loop {
+        tokio::select! {
+            () = shared.stopped.cancelled() => return,
+            _ = beat.tick() => renew(shared, &mut suspects).await,
+        }
+    }
+}
+
+/// Renews all claims once. `suspects` are claims in force that nobody here executed the last time.
+async fn renew(shared: &Shared, suspects: &mut HashSet<Lease>) {
+    let Shared {
+        parts,
+        settings,
+        leases,
+        ..
+    } = shared;
+    let sent = Instant::now();
+    let held = leases.all();
+    let renewal = parts.runs.renew(parts.owner, held, settings.lease_ttl);
+    // A beat that hangs must not hold up the next for longer than the leases last.
+    let renewal = match tokio::time::timeout(settings.heartbeat, renewal).await {
+        Ok(Ok(renewal)) => renewal,
+        Ok(Err(error)) => {
+            return tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "leases were not renewed"
+            );
+        }
+        Err(_) => return tracing::warn!("leases were not renewed in time"),
+    };
+    for (held, standing) in renewal.renewed {
+        leases.renewed(held, sent, settings.lease_ttl);
+        if standing.cancel_requested {
+            parts.signals.cancel_here(held.run);
+        }
+    }
+    for held in renewal.lost {
+        if leases.lost(held) {
+            let lease = Lease {
+                run: held.run,
+                owner: parts.owner,
+                attempt: held.attempt,
+            };
+            parts.telemetry.observe(Observation::LeaseLost { lease });
+        }
+    }
+    give_orphans_back(shared, renewal.orphans, suspects).await;
+}
+
+/// Gives back claims whose answer was lost, or whose executor died. A claim that was being made during
+/// this renewal looks the same, so only what was there the last time too is an orphan.
+async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut HashSet<Lease>) {
+    let unknown: HashSet<Lease> = found
+        .into_iter()
+        .filter(|lease| {
+            !shared.leases.holds(Held {
+                run: lease.run,
+                attempt: lease.attempt,
+            })
+        })
+        .collect();
+    for lease in unknown.intersection(suspects) {
+        tracing::warn!(
+            "hango.run.id" = %lease.run,
+            attempt = lease.attempt,
+            "a run is held here but not executed; it is given back"
+        );
+        let change = GiveBack {
+            lease: *lease,
+            write: WriteId(shared.parts.ids.uuid()),
+            reason: RequeueReason::Orphaned,
+            delay: Duration::ZERO,
+            failed: None,
+            closing: None,
+        };
+        match shared.parts.runs.give_back(change).await {
+            Ok(_) => shared.parts.signals.queued(),
+            Err(error) => tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "the run could not be given back; its lease will expire"
+            ),
+        }
+    }
+    *suspects = unknown;
+}

@@ -1,0 +1,103 @@
+//! Claiming: a permit first, then no more runs than there are permits.
+//!
+//! Queued runs are found by the poll; hints and freed slots only make it faster.
+
+use std::sync::Arc;
+
+use hango_domain::memory::MEMORY_VERSION;
+use hango_domain::queue::ClaimLimits;
+use hango_ports::run_store::ClaimRequest;
+use hango_ports::telemetry::Observation;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::leases::LeaseGuard;
+use super::{Shared, executor, sweep};
+
+/// How many runs one claim takes at most.
+const BATCH: usize = 32;
+
+/// Claims and starts runs until the engine drains.
+pub(super) async fn run(shared: Arc<Shared>) {
+    if shared.settings.exclusive {
+        while !sweep::reclaim(&shared, false).await {
+            tokio::time::sleep(shared.settings.poll_interval).await;
+        }
+    }
+    loop {
+        let permits = tokio::select! {
+            biased;
+            () = shared.draining.cancelled() => return,
+            permits = take_permits(&shared) => permits,
+        };
+        let asked = permits.len();
+        let got = claim(&shared, permits).await;
+        if got == asked && got > 0 {
+            continue;
+        }
+        tokio::select! {
+            biased;
+            () = shared.draining.cancelled() => return,
+            () = shared.parts.signals.next_queued() => {}
+            () = tokio::time::sleep(shared.settings.poll_interval) => {}
+        }
+    }
+}
+
+/// Waits for one permit, and takes the others that are free.
+async fn take_permits(shared: &Shared) -> Vec<OwnedSemaphorePermit> {
+    let mut permits = Vec::new();
+    // The semaphore is never closed.
+    if let Ok(first) = Arc::clone(&shared.permits).acquire_owned().await {
+        permits.push(first);
+    }
+    while permits.len() < BATCH {
+        match Arc::clone(&shared.permits).try_acquire_owned() {
+            Ok(permit) => permits.push(permit),
+            Err(_) => break,
+        }
+    }
+    permits
+}
+
+/// Claims as many runs as there are permits and starts each; how many there were.
+async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> usize {
+    let settings = &shared.settings;
+    let request = ClaimRequest {
+        owner: shared.parts.owner,
+        ttl: settings.lease_ttl,
+        only: None,
+        limits: ClaimLimits {
+            runs: u32::try_from(permits.len()).unwrap_or(u32::MAX),
+            running_per_tenant: settings.running_per_tenant,
+            memory_version: MEMORY_VERSION,
+        },
+    };
+    let sent = Instant::now();
+    let claimed = match shared.parts.runs.claim(request).await {
+        Ok(claimed) => claimed,
+        Err(error) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "nothing could be claimed"
+            );
+            return 0;
+        }
+    };
+    let got = claimed.len();
+    for claimed in claimed {
+        let Some(permit) = permits.pop() else {
+            // The store gave more than was asked for; what is not held here is given back.
+            break;
+        };
+        let since = claimed.run.started_at.unwrap_or(claimed.run.created_at);
+        shared.parts.telemetry.observe(Observation::ClaimWon {
+            lease: claimed.lease,
+            waited: since.since(claimed.run.created_at),
+        });
+        let guard = LeaseGuard::hold(shared, claimed.lease, sent, settings.lease_ttl);
+        let task = executor::run(Arc::clone(shared), claimed, guard, permit);
+        shared.executors.spawn(task);
+    }
+    got
+}
