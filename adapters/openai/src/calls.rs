@@ -1,0 +1,165 @@
+//! Tells the fragments of several tool calls apart.
+//!
+//! The protocol numbers calls with `index`; servers that claim to speak it forget the number, give the
+//! same one to every call, or change a call's id in each fragment. The rules, in their order:
+//!
+//! 1. A known id is its call, unless it comes with another index and a name again.
+//! 2. A new id with a name opens a call. A new id without a name does so where there is no call yet;
+//!    else it continues the call at its index.
+//! 3. Without an id, a fragment continues the call at its index, unless it names another function. At an
+//!    index without a call it opens one if it has a name, else it continues the latest.
+//! 4. Without an index, an id or a further name opens a call; anything else continues the latest.
+//!
+//! A call is told of when its name is known; what came before waits. One that never gets a name was
+//! none. The first name stands, repeated ones are passed over.
+
+use std::mem;
+
+use hango_domain::model::StreamEvent;
+use serde_json::Value;
+
+use crate::chunk::CallDelta;
+
+/// How many calls one answer may hold, so that looking one up stays cheap.
+const MAX_CALLS: usize = 256;
+
+/// The calls of one answer, in the order of their first fragments.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    first_block: u32,
+    calls: Vec<Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    /// The server's number of it; the last one stands.
+    index: Option<u64>,
+    /// Empty while none came.
+    id: String,
+    /// Empty while none came.
+    name: String,
+    /// Arguments that wait for the name.
+    waiting: String,
+    /// Whether arguments came.
+    has_input: bool,
+}
+
+/// The answer asks for more tools than anybody would execute.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct TooMany;
+
+impl Calls {
+    /// No calls yet; the first one's block will have this number.
+    pub(crate) fn new(first_block: u32) -> Self {
+        Self {
+            first_block,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Whether there is none, complete or not.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Takes in a fragment. Returns the block that it belongs to, once that call is told of.
+    pub(crate) fn push(
+        &mut self,
+        delta: CallDelta,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<Option<u32>, TooMany> {
+        let id = delta.id.unwrap_or_default();
+        let (name, arguments) = match delta.function {
+            Some(function) => (function.name.unwrap_or_default(), function.arguments),
+            None => (String::new(), None),
+        };
+        let (id, name) = (id.trim(), name.trim());
+
+        let at = match self.find(delta.index, id, name) {
+            Some(at) => at,
+            None => self.open()?,
+        };
+        let block = self.block(at);
+        let call = &mut self.calls[at];
+        call.index = delta.index.or(call.index);
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() && !name.is_empty() {
+            name.clone_into(&mut call.name);
+            out.push(StreamEvent::ToolUse {
+                index: block,
+                id: call.id.clone(),
+                name: call.name.clone(),
+            });
+        }
+        call.input(block, arguments, out);
+        Ok((!call.name.is_empty()).then_some(block))
+    }
+
+    fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let known = |call: &Call| !id.is_empty() && call.id == id;
+        if let Some(at) = self.calls.iter().rposition(known) {
+            let call = &self.calls[at];
+            let moved = index.is_some() && index != call.index;
+            let again = moved && !name.is_empty() && !call.name.is_empty();
+            return (!again).then_some(at);
+        }
+        let latest = self.calls.len().checked_sub(1);
+        let Some(index) = index else {
+            let unnamed = |at: &usize| name.is_empty() || self.calls[*at].name.is_empty();
+            return latest.filter(|at| id.is_empty() && unnamed(at));
+        };
+        match self.calls.iter().rposition(|call| call.index == Some(index)) {
+            Some(at) => self.calls[at].goes_on_with(id, name).then_some(at),
+            None => latest.filter(|_| id.is_empty() && name.is_empty()),
+        }
+    }
+
+    fn open(&mut self) -> Result<usize, TooMany> {
+        if self.calls.len() == MAX_CALLS {
+            return Err(TooMany);
+        }
+        self.calls.push(Call {
+            index: None,
+            id: String::new(),
+            name: String::new(),
+            waiting: String::new(),
+            has_input: false,
+        });
+        Ok(self.calls.len() - 1)
+    }
+
+    fn block(&self, at: usize) -> u32 {
+        let at = u32::try_from(at).expect("fewer calls than MAX_CALLS");
+        self.first_block + at
+    }
+}
+
+impl Call {
+    /// Whether a fragment at this call's index belongs to it, though its id is none or a new one.
+    fn goes_on_with(&self, id: &str, name: &str) -> bool {
+        let repeated = self.name == name && (id.is_empty() || self.id.is_empty());
+        name.is_empty() || self.name.is_empty() || repeated
+    }
+
+    fn input(&mut self, block: u32, arguments: Option<Value>, out: &mut Vec<StreamEvent>) {
+        let mut json = match arguments {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(json)) => json,
+            Some(object) => object.to_string(),
+        };
+        // No object begins so: it is a server's word for "none", or for "not yet".
+        if !self.has_input && json.starts_with("null") {
+            json.drain(.."null".len());
+        }
+        self.has_input |= !json.is_empty();
+        self.waiting.push_str(&json);
+        if !self.name.is_empty() && !self.waiting.is_empty() {
+            out.push(StreamEvent::ToolInput {
+                index: block,
+                json: mem::take(&mut self.waiting),
+            });
+        }
+    }
+}

@@ -1,0 +1,176 @@
+use hango_domain::model::ModelFailureKind::{
+    Auth, ContextExceeded, Protocol, Rejected, Unavailable,
+};
+use serde_json::json;
+
+use super::*;
+
+fn origin() -> Origin {
+    Origin {
+        provider: "local".to_owned(),
+        secret: Some("sk-secret".into()),
+        request_id: None,
+    }
+}
+
+fn refused(status: u16, body: &str) -> ModelFailure {
+    let status = StatusCode::from_u16(status).expect("a status");
+    origin().refused(status, &HeaderMap::new(), body)
+}
+
+fn waiting(headers: &[(&'static str, &str)]) -> Option<Duration> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.insert(*name, value.parse().expect("a header value"));
+    }
+    origin()
+        .refused(StatusCode::TOO_MANY_REQUESTS, &map, "")
+        .retry_after
+}
+
+#[test]
+fn e6_and_e7_the_status_decides() {
+    let table = [
+        (302, Rejected),
+        (400, Rejected),
+        (401, Auth),
+        (402, Rejected),
+        (403, Auth),
+        (404, Rejected),
+        (408, Unavailable),
+        (409, Unavailable),
+        (413, Rejected),
+        (422, Rejected),
+        (425, Unavailable),
+        (429, Unavailable),
+        (500, Unavailable),
+        (502, Unavailable),
+        (503, Unavailable),
+        (529, Unavailable),
+    ];
+
+    for (status, kind) in table {
+        assert_eq!(refused(status, "").kind, kind, "{status}");
+    }
+}
+
+#[test]
+fn e5_a_quota_is_final_and_a_rate_is_not() {
+    let body = |code: &str, message: &str| {
+        json!({"error": {"message": message, "type": "requests", "code": code}}).to_string()
+    };
+    let quota = body("insufficient_quota", "You exceeded your current quota.");
+    let rate = body("rate_limit_exceeded", "Rate limit reached for requests");
+
+    assert_eq!(refused(429, &quota).kind, Rejected);
+    assert_eq!(refused(429, &body("", "Quota exceeded.")).kind, Rejected);
+    assert_eq!(refused(429, &rate).kind, Unavailable);
+}
+
+#[test]
+fn e5_a_quota_that_comes_back_at_a_known_time_is_a_rate() {
+    let headers = HeaderMap::from_iter([(RETRY_AFTER, "30".parse().expect("a header value"))]);
+
+    let failure = origin().refused(StatusCode::TOO_MANY_REQUESTS, &headers, "quota exceeded");
+
+    assert_eq!(failure.kind, Unavailable);
+    assert_eq!(failure.retry_after, Some(Duration::from_secs(30)));
+}
+
+#[test]
+fn e8_a_conversation_that_is_too_long_has_many_names() {
+    for text in [
+        "This model's maximum context length is 8192 tokens.",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "Input is too long for requested model.",
+        "the request exceeds the available context size, code exceed_context_size_error",
+    ] {
+        let body = json!({"error": {"message": text}}).to_string();
+
+        assert_eq!(refused(400, &body).kind, ContextExceeded, "{text}");
+    }
+    let coded = json!({"error": {"code": "context_length_exceeded", "message": "x"}});
+    assert_eq!(origin().reported(&coded["error"]).kind, ContextExceeded);
+}
+
+#[test]
+fn e1_to_e3_the_wait_is_read_in_seconds_dates_and_milliseconds() {
+    let second = Duration::from_secs(1);
+
+    assert_eq!(waiting(&[]), None);
+    assert_eq!(waiting(&[("retry-after", "5")]), Some(5 * second));
+    assert_eq!(
+        waiting(&[("retry-after", "5"), ("retry-after-ms", "1500")]),
+        Some(Duration::from_millis(1500))
+    );
+    assert_eq!(
+        waiting(&[
+            ("date", "Wed, 21 Oct 2026 07:27:00 GMT"),
+            ("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"),
+        ]),
+        Some(60 * second)
+    );
+    assert_eq!(
+        waiting(&[("retry-after", "Wed, 21 Oct 2015 07:28:00 GMT")]),
+        Some(Duration::ZERO)
+    );
+    assert_eq!(waiting(&[("retry-after", "soon")]), None);
+    assert_eq!(waiting(&[("retry-after", "-1")]), None);
+    assert_eq!(waiting(&[("retry-after", "1e300")]), None);
+}
+
+#[test]
+fn o32_a_numeric_code_in_the_stream_is_a_status() {
+    let kind = |error: Value| origin().reported(&error).kind;
+
+    assert_eq!(kind(json!({"message": "slow down", "code": 429})), Unavailable);
+    assert_eq!(kind(json!({"message": "who?", "code": "401"})), Auth);
+    assert_eq!(kind(json!({"message": "no", "type": "invalid_request_error"})), Rejected);
+    assert_eq!(kind(json!({"message": "Failed to parse input at pos 3"})), Unavailable);
+    assert_eq!(kind(json!("it broke")), Unavailable);
+}
+
+#[test]
+fn a_payload_without_an_error_reports_none() {
+    for payload in [
+        json!({"choices": []}),
+        json!({"error": null}),
+        json!({"error": ""}),
+        json!({"error": {}}),
+    ] {
+        assert_eq!(error_of(&payload), None, "{payload}");
+    }
+    let whole = json!({"object": "error", "message": "x", "code": 400});
+    assert_eq!(error_of(&whole), Some(&whole));
+}
+
+#[test]
+fn messages_are_one_short_line_without_the_key() {
+    let body = format!("bad key\n\tsk-secret {}", "x".repeat(2000));
+
+    let failure = Origin {
+        request_id: Some("req_1".to_owned()),
+        ..origin()
+    }
+    .refused(StatusCode::UNAUTHORIZED, &HeaderMap::new(), &body);
+
+    let message = failure.message;
+    assert!(message.starts_with("provider local answered 401: bad key [key] xxx"));
+    assert!(message.ends_with("x… (request req_1)"));
+    assert!(message.len() < 600);
+}
+
+#[test]
+fn a_page_for_people_is_not_quoted() {
+    let failure = refused(502, "<html><body>Bad Gateway</body></html>");
+
+    assert_eq!(failure, ModelFailure::new(Unavailable, "provider local answered 502"));
+}
+
+#[test]
+fn what_is_not_the_protocol_is_quoted_shortly() {
+    let failure = origin().garbled("an event that is not JSON", &"{".repeat(500));
+
+    assert_eq!(failure.kind, Protocol);
+    assert!(failure.message.len() < 200);
+}
