@@ -110,7 +110,11 @@ impl Calls {
             let unnamed = |at: &usize| name.is_empty() || self.calls[*at].name.is_empty();
             return latest.filter(|at| id.is_empty() && unnamed(at));
         };
-        match self.calls.iter().rposition(|call| call.index == Some(index)) {
+        match self
+            .calls
+            .iter()
+            .rposition(|call| call.index == Some(index))
+        {
             Some(at) => self.calls[at].goes_on_with(id, name).then_some(at),
             None => latest.filter(|_| id.is_empty() && name.is_empty()),
         }

@@ -11,7 +11,9 @@ use uuid::Uuid;
 
 /// A call that sends these messages and nothing else.
 pub(crate) fn call(messages: Vec<(Role, Vec<Block>)>) -> ModelCall {
-    let messages = messages.into_iter().map(|(role, content)| message(role, content));
+    let messages = messages
+        .into_iter()
+        .map(|(role, content)| message(role, content));
     ModelCall {
         context: Arc::new(CallContext {
             tenant: TenantId(Uuid::nil()),

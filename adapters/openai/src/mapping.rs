@@ -125,7 +125,9 @@ impl Mapping {
     fn delta(&mut self, delta: Delta, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
         if delta.function_call.is_some() {
             let message = "asked for a tool by function_call, which is not supported";
-            return Err(self.origin.failure(ModelFailureKind::UnsupportedStop, message));
+            return Err(self
+                .origin
+                .failure(ModelFailureKind::UnsupportedStop, message));
         }
         let reasoning = delta.reasoning_content.filter(|text| !text.is_empty());
         if let Some(reasoning) = reasoning.or(delta.reasoning) {
@@ -171,11 +173,17 @@ impl Mapping {
         }
     }
 
-    fn call(&mut self, mut call: CallDelta, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+    fn call(
+        &mut self,
+        mut call: CallDelta,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), ModelFailure> {
         let extra = call.extra_content.take();
         let block = self.calls.push(call, out).map_err(|TooMany| {
-            self.origin
-                .failure(ModelFailureKind::Protocol, "asks for too many tools at once")
+            self.origin.failure(
+                ModelFailureKind::Protocol,
+                "asks for too many tools at once",
+            )
         })?;
         if let (Some(index), Some(extra)) = (block, extra) {
             let data = ProviderData {

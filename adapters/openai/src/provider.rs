@@ -117,7 +117,9 @@ impl OpenAiProvider {
             .send();
         match timeout_at(first_byte, request).await {
             Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_timeout() => Err(self.unavailable("could not be reached in time")),
+            Ok(Err(error)) if error.is_timeout() => {
+                Err(self.unavailable("could not be reached in time"))
+            }
             Ok(Err(error)) => Err(self.origin.broken(&error.without_url())),
             Err(_) => Err(self.unavailable("did not begin to answer in time")),
         }
@@ -132,7 +134,11 @@ impl OpenAiProvider {
         };
         let body = wire::text(response.bytes_stream(), origin.clone(), patience);
         let body = timeout(self.idle_timeout, body).await;
-        origin.refused(status, &headers, &body.ok().and_then(Result::ok).unwrap_or_default())
+        origin.refused(
+            status,
+            &headers,
+            &body.ok().and_then(Result::ok).unwrap_or_default(),
+        )
     }
 
     fn unavailable(&self, message: &str) -> ModelFailure {
@@ -197,9 +203,11 @@ fn headers(settings: &Settings) -> Result<HeaderMap, SettingsError> {
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if let Some(key) = &settings.api_key {
-        let mut bearer = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))
-            .map_err(|_| SettingsError::ApiKey {
-                name: settings.name.clone(),
+        let mut bearer =
+            HeaderValue::try_from(format!("Bearer {}", key.expose_secret())).map_err(|_| {
+                SettingsError::ApiKey {
+                    name: settings.name.clone(),
+                }
             })?;
         bearer.set_sensitive(true);
         headers.insert(AUTHORIZATION, bearer);

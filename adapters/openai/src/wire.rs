@@ -40,7 +40,8 @@ pub(crate) struct Patience {
 
 impl Patience {
     fn silence(&self) -> Instant {
-        self.first_byte.max(Instant::now() + COMMENTS_HOLD * self.idle)
+        self.first_byte
+            .max(Instant::now() + COMMENTS_HOLD * self.idle)
     }
 }
 
@@ -201,7 +202,9 @@ impl Origin {
     /// The connection failed. What lies beneath is named, the address is not.
     pub(crate) fn broken(&self, error: &(dyn std::error::Error + 'static)) -> ModelFailure {
         let causes = std::iter::successors(error.source(), |cause| cause.source());
-        let cause = causes.last().map_or_else(|| error.to_string(), ToString::to_string);
+        let cause = causes
+            .last()
+            .map_or_else(|| error.to_string(), ToString::to_string);
         let message = format!("could not be read: {cause}");
         self.failure(ModelFailureKind::Unavailable, &message)
     }

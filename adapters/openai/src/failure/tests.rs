@@ -123,10 +123,19 @@ fn e1_to_e3_the_wait_is_read_in_seconds_dates_and_milliseconds() {
 fn o32_a_numeric_code_in_the_stream_is_a_status() {
     let kind = |error: Value| origin().reported(&error).kind;
 
-    assert_eq!(kind(json!({"message": "slow down", "code": 429})), Unavailable);
+    assert_eq!(
+        kind(json!({"message": "slow down", "code": 429})),
+        Unavailable
+    );
     assert_eq!(kind(json!({"message": "who?", "code": "401"})), Auth);
-    assert_eq!(kind(json!({"message": "no", "type": "invalid_request_error"})), Rejected);
-    assert_eq!(kind(json!({"message": "Failed to parse input at pos 3"})), Unavailable);
+    assert_eq!(
+        kind(json!({"message": "no", "type": "invalid_request_error"})),
+        Rejected
+    );
+    assert_eq!(
+        kind(json!({"message": "Failed to parse input at pos 3"})),
+        Unavailable
+    );
     assert_eq!(kind(json!("it broke")), Unavailable);
 }
 
@@ -164,7 +173,10 @@ fn messages_are_one_short_line_without_the_key() {
 fn a_page_for_people_is_not_quoted() {
     let failure = refused(502, "<html><body>Bad Gateway</body></html>");
 
-    assert_eq!(failure, ModelFailure::new(Unavailable, "provider local answered 502"));
+    assert_eq!(
+        failure,
+        ModelFailure::new(Unavailable, "provider local answered 502")
+    );
 }
 
 #[test]

@@ -56,7 +56,10 @@ fn a_plain_question_asks_for_a_stream_with_usage() {
 #[test]
 fn the_system_prompt_is_one_message_of_its_blocks() {
     let mut call = call(vec![(Role::User, vec![Block::text("hi")])]);
-    call.system = vec![SystemBlock::new("Be brief."), SystemBlock::new("Plan first.")];
+    call.system = vec![
+        SystemBlock::new("Be brief."),
+        SystemBlock::new("Plan first."),
+    ];
 
     let body = requests().body(&call);
 
@@ -82,7 +85,10 @@ fn tools_and_limits_are_sent_when_there_are_any() {
         "description": "Tells the time.",
         "parameters": schema::object([]),
     });
-    assert_eq!(body["tools"], json!([{"type": "function", "function": function}]));
+    assert_eq!(
+        body["tools"],
+        json!([{"type": "function", "function": function}])
+    );
     assert_eq!(body["max_tokens"], 64);
     assert_eq!(body["temperature"], 0.5);
 }
@@ -105,7 +111,11 @@ fn o42_results_follow_their_calls_before_what_the_user_said() {
         (Role::User, vec![Block::text("when?")]),
         (
             Role::Assistant,
-            vec![Block::text("Let me look."), tool_use("a", None), tool_use("b", None)],
+            vec![
+                Block::text("Let me look."),
+                tool_use("a", None),
+                tool_use("b", None),
+            ],
         ),
         (
             Role::User,
@@ -137,8 +147,14 @@ fn o45_thinking_and_foreign_blocks_stay_at_home() {
 
     let sent = messages(vec![
         (Role::User, vec![Block::text("hi")]),
-        (Role::Assistant, vec![thinking.clone(), foreign(), Block::text("ho")]),
-        (Role::Assistant, vec![thinking, foreign(), Block::text(" \n")]),
+        (
+            Role::Assistant,
+            vec![thinking.clone(), foreign(), Block::text("ho")],
+        ),
+        (
+            Role::Assistant,
+            vec![thinking, foreign(), Block::text(" \n")],
+        ),
     ]);
 
     let expected = json!([
