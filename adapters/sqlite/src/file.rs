@@ -1,0 +1,111 @@
+//! The file: made whole or not at all, never over something that is there, readable by nobody else, and
+//! with one executor at a time.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::open::OpenError;
+
+/// How every SQLite file begins.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// Makes sure that a database is at `path`. With `execute` a missing one is made, and the lock of its
+/// executor is returned.
+pub(crate) async fn prepare(path: &Path, execute: bool) -> Result<Option<File>, OpenError> {
+    let lock = if execute { Some(lock(path)?) } else { None };
+    match File::open(path) {
+        Ok(file) => check(path, file)?,
+        Err(error) if error.kind() == ErrorKind::NotFound && execute => make(path).await?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(OpenError::Missing {
+                path: path.to_owned(),
+            });
+        }
+        Err(error) => return Err(unusable(path, error)),
+    }
+    Ok(lock)
+}
+
+/// Locks the file for executing. The lock is on a file beside it, so that it has nothing to do with
+/// SQLite's own, and ends with the process, however that ends.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let lock = beside(path, ".lock");
+    let unusable = |error| unusable(&lock, error);
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(dir).map_err(unusable)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(&lock).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
+            path: path.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(unusable(error)),
+    }
+}
+
+/// SQLite takes an empty file for an empty database. Here it is what is left of a full one.
+fn check(path: &Path, mut file: File) -> Result<(), OpenError> {
+    let mut magic = [0; MAGIC.len()];
+    let damaged = |what: &str| OpenError::Damaged {
+        path: path.to_owned(),
+        source: what.into(),
+    };
+    match file.read_exact(&mut magic) {
+        Ok(()) if magic == *MAGIC => Ok(()),
+        Ok(()) => Err(damaged("it does not begin like a SQLite database")),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Err(damaged("it is shorter than any SQLite database"))
+        }
+        Err(error) => Err(unusable(path, error)),
+    }
+}
+
+/// Makes an empty database, under another name until it is whole.
+async fn make(path: &Path) -> Result<(), OpenError> {
+    let unusable = |error| unusable(path, error);
+    let begun = beside(path, ".new");
+    match fs::remove_file(&begun) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(unusable(error)),
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(&begun).map_err(unusable)?;
+    let database = SqliteConnectOptions::new()
+        .filename(&begun)
+        .journal_mode(SqliteJournalMode::Wal)
+        .connect()
+        .await
+        .map_err(|error| OpenError::of(path, error))?;
+    database
+        .close()
+        .await
+        .map_err(|error| OpenError::of(path, error))?;
+    fs::rename(&begun, path).map_err(unusable)
+}
+
+/// The file of that name with something behind it.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(end);
+    name.into()
+}
+
+fn unusable(path: &Path, error: io::Error) -> OpenError {
+    OpenError::Unusable {
+        path: path.to_owned(),
+        source: error.into(),
+    }
+}

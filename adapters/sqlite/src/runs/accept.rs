@@ -1,0 +1,140 @@
+//! Taking runs in, and ending them on request.
+
+use hango_domain::access::{Visibility, visibility};
+use hango_domain::agent::Agent;
+use hango_domain::conversation::Usage;
+use hango_domain::run::{Change, MAIN_LANE, Progress, Run, RunState, StoredMemory};
+use hango_domain::session::{OnBusy, Session, SessionLine};
+use hango_domain::{RunId, SessionId, Timestamp};
+use hango_ports::agent_store::AgentRef;
+use hango_ports::audit_store::NewAudit;
+use hango_ports::run_store::{Accepted, NewRun, RunStoreError};
+use sqlx::SqliteConnection;
+
+use super::{change, read, table};
+use crate::error::Error;
+use crate::{agents, audit, sessions};
+
+/// Adds a run behind the others of its session.
+pub(crate) async fn accept(
+    conn: &mut SqliteConnection,
+    new: NewRun,
+    audit: &NewAudit,
+    now: Timestamp,
+) -> Result<Accepted, RunStoreError> {
+    let seen = visibility(&new.created_by);
+    if table::exists(conn, new.id).await? {
+        let known = read::find(&mut *conn, seen, new.id).await?;
+        return Ok(Accepted {
+            run: known.ok_or(RunStoreError::NotFound)?,
+            interrupted: Vec::new(),
+        });
+    }
+    let (session, line) = seen_session(conn, seen, new.session).await?;
+    let agent = AgentRef::Id(session.agent_id);
+    let agent = agents::find(&mut *conn, session.tenant_id, &agent).await?;
+    let agent = agent.ok_or(RunStoreError::NotFound)?;
+    if agent.archived_at.is_some() {
+        return Err(RunStoreError::AgentArchived);
+    }
+
+    let interrupts = new.on_busy == OnBusy::Interrupt && line.pending_runs > 0;
+    let (line, interrupted) = if interrupts {
+        let interrupted = interrupt(conn, new.session, now).await?;
+        let (_, line) = seen_session(conn, seen, new.session).await?;
+        (line, interrupted)
+    } else {
+        (line, Vec::new())
+    };
+    let line = line.accept(new.on_busy, new.max_pending)?;
+
+    let (run, event) = queued(new, &session, line, &agent, now).accepted();
+    table::insert(conn, &run, &agent.snapshot()).await?;
+    change::tell(conn, &[event]).await?;
+    sessions::store_line(conn, session.id, &line).await?;
+    audit::note(conn, audit, now).await?;
+    Ok(Accepted { run, interrupted })
+}
+
+/// Asks for the end of a run that the caller sees.
+pub(crate) async fn request_cancel(
+    conn: &mut SqliteConnection,
+    seen: Visibility,
+    run: RunId,
+    audit: &NewAudit,
+    now: Timestamp,
+) -> Result<Run, RunStoreError> {
+    if !read::is_seen(&mut *conn, seen, run).await? {
+        return Err(RunStoreError::NotFound);
+    }
+    let loaded = table::load(conn, run).await?;
+    let loaded = loaded.ok_or(RunStoreError::NotFound)?;
+    let asked_before = loaded.run.cancel_requested_at.is_some();
+    let change = Change::RequestCancel { closing: None };
+    let made = change::make(conn, loaded, change, now).await?;
+    if !asked_before {
+        audit::note(conn, audit, now).await?;
+    }
+    Ok(made.applied.run)
+}
+
+/// Asks for the end of every pending run of a session; returns those that someone has to end.
+async fn interrupt(
+    conn: &mut SqliteConnection,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<Vec<RunId>, RunStoreError> {
+    let mut interrupted = Vec::new();
+    for run in table::pending(conn, session).await? {
+        let Some(loaded) = table::load(conn, run).await? else {
+            continue;
+        };
+        let change = Change::RequestCancel { closing: None };
+        let made = change::make(conn, loaded, change, now).await?;
+        if !made.applied.run.state.status().is_terminal() {
+            interrupted.push(run);
+        }
+    }
+    Ok(interrupted)
+}
+
+async fn seen_session(
+    conn: &mut SqliteConnection,
+    seen: Visibility,
+    session: SessionId,
+) -> Result<(Session, SessionLine), RunStoreError> {
+    let found: Result<_, Error> = sessions::find(conn, seen, session).await;
+    found?.ok_or(RunStoreError::NotFound)
+}
+
+/// The run as it begins, with the number that the session's line gave out last.
+fn queued(new: NewRun, session: &Session, line: SessionLine, agent: &Agent, now: Timestamp) -> Run {
+    Run {
+        id: new.id,
+        tenant_id: session.tenant_id,
+        session_id: session.id,
+        agent_id: agent.id,
+        agent_version: agent.version,
+        created_by: new.created_by.user,
+        lane: MAIN_LANE.to_owned(),
+        session_no: line.last_run_no,
+        state: RunState::Queued,
+        attempt: 0,
+        stalled_attempts: 0,
+        available_at: None,
+        progress: Progress::default(),
+        input: new.input,
+        input_message_id: new.input_message_id,
+        metadata: new.metadata,
+        iterations: 0,
+        usage: Usage::default(),
+        usage_discarded: Usage::default(),
+        stop_reason: None,
+        final_message_id: None,
+        memory: StoredMemory::default(),
+        trace: new.trace,
+        cancel_requested_at: None,
+        started_at: None,
+        created_at: now,
+    }
+}

@@ -1,0 +1,185 @@
+//! Handing runs out.
+
+use hango_domain::journal;
+use hango_domain::queue::ClaimLimits;
+use hango_domain::run::Change;
+use hango_domain::{RunId, Timestamp};
+use hango_ports::StoreFailure;
+use hango_ports::run_store::{ClaimRequest, Claimed, RunContext, RunStoreError};
+use sqlx::sqlite::{SqliteConnection, SqlitePool};
+
+use super::change::{self, Made};
+use super::{read, table};
+use crate::error::Error;
+use crate::rows;
+
+/// A run that was claimed, without its context.
+pub(crate) struct Taken {
+    made: Made,
+    damage: Option<Error>,
+    now: Timestamp,
+}
+
+/// Claims what is eligible. A run whose row cannot be read is left where it is, and said in the log:
+/// nobody else has to wait for it.
+pub(crate) async fn take(
+    conn: &mut SqliteConnection,
+    request: ClaimRequest,
+    now: Timestamp,
+) -> Result<Vec<Taken>, RunStoreError> {
+    let runs = match request.only {
+        Some(run) => is_eligible(conn, run, request.limits, now).await?,
+        None => eligible(conn, request.limits, now).await?,
+    };
+    let mut taken = Vec::with_capacity(runs.len());
+    for run in runs {
+        let loaded = match table::load(conn, run).await {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => continue,
+            Err(error @ Error::Unreadable { .. }) => {
+                tracing::error!(run.id = %run, %error, "a queued run cannot be claimed");
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let damage = loaded.damage.clone();
+        let change = Change::Claim {
+            owner: request.owner,
+            ttl: request.ttl,
+        };
+        let made = change::make(conn, loaded, change, now).await?;
+        taken.push(Taken { made, damage, now });
+    }
+    Ok(taken)
+}
+
+/// The claim as its executor needs it. What cannot be read is this run's alone; that the database
+/// does not answer is everybody's.
+pub(crate) async fn with_context(
+    readers: &SqlitePool,
+    taken: Taken,
+) -> Result<Claimed, RunStoreError> {
+    let Made { applied, standing } = taken.made;
+    let run = applied.run;
+    let context = match taken.damage {
+        Some(damage) => Err(damage),
+        None => context(readers, &run).await,
+    };
+    let context = match context.map_err(StoreFailure::from) {
+        Err(failure @ (StoreFailure::Unavailable(_) | StoreFailure::OutOfSpace(_))) => {
+            return Err(failure.into());
+        }
+        context => context,
+    };
+    Ok(Claimed {
+        lease: run.lease().ok_or(RunStoreError::NotFound)?,
+        elapsed: taken.now.since(run.started_at.unwrap_or(taken.now)),
+        run,
+        standing,
+        context,
+    })
+}
+
+async fn context(readers: &SqlitePool, run: &hango_domain::run::Run) -> Result<RunContext, Error> {
+    let mut conn = readers.acquire().await?;
+    let calls = if journal::has_open_answer(run) {
+        read::tool_calls(&mut *conn, run.id, Some(run.progress.answered_turn)).await?
+    } else {
+        Vec::new()
+    };
+    Ok(RunContext {
+        agent: read::agent_snapshot(&mut *conn, run.id).await?,
+        history: read::history(&mut *conn, run.session_id).await?,
+        calls,
+    })
+}
+
+/// What [`hango_domain::queue::eligible`] asks of a run alone: the first of its session that has not
+/// ended, due, of a memory format that the claimer reads. Parameters: 1 the moment, 2 the format.
+macro_rules! is_due_head {
+    () => {
+        "q.state = 'queued'
+           and (q.available_at is null or q.available_at <= ?1)
+           and q.state_version <= ?2
+           and not exists (
+               select 1 from runs e
+               where e.session_id = q.session_id and e.state in ('queued', 'running')
+                 and (e.session_no < q.session_no or e.state = 'running'))"
+    };
+}
+
+/// The runs to claim, in order: [`hango_domain::queue::eligible`], in SQL.
+///
+/// Walks the tenants that have queued runs by the index (`waiting`), takes no more of each than are
+/// asked for, its oldest, and lets tenants take turns (`round`).
+async fn eligible(
+    conn: &mut SqliteConnection,
+    limits: ClaimLimits,
+    now: Timestamp,
+) -> Result<Vec<RunId>, Error> {
+    let rows = sqlx::query(concat!(
+        "with recursive
+         waiting (tenant_id) as (
+             select min(tenant_id) from runs where state = 'queued'
+             union all
+             select (select min(r.tenant_id) from runs r
+                     where r.state = 'queued' and r.tenant_id > w.tenant_id)
+             from waiting w where w.tenant_id is not null
+         ),
+         running (tenant_id, runs) as materialized (
+             select tenant_id, count(*) from runs where state = 'running' and ?4 > 0
+             group by tenant_id
+         ),
+         heads as (
+             select r.id, r.created_at, coalesce(running.runs, 0) as running_runs,
+                 row_number() over (partition by r.tenant_id order by r.created_at, r.id) as round
+             from waiting w
+             join tenants t on t.id = w.tenant_id and t.status = 'active'
+             join runs r on r.id in (
+                 select q.id from runs q
+                 where q.tenant_id = w.tenant_id and ",
+        is_due_head!(),
+        "        order by q.created_at, q.id
+                 limit ?3)
+             left join running on running.tenant_id = w.tenant_id
+         )
+         select id from heads
+         where ?4 = 0 or running_runs + round <= ?4
+         order by round, created_at, id
+         limit ?3"
+    ))
+    .bind(now.as_micros())
+    .bind(limits.memory_version)
+    .bind(limits.runs)
+    .bind(limits.running_per_tenant)
+    .fetch_all(conn)
+    .await?;
+    rows::all(rows, rows::run_id)
+}
+
+/// This run, if it may be claimed: it stands behind nobody but the earlier runs of its session and its
+/// tenant's cap.
+async fn is_eligible(
+    conn: &mut SqliteConnection,
+    run: RunId,
+    limits: ClaimLimits,
+    now: Timestamp,
+) -> Result<Vec<RunId>, Error> {
+    let rows = sqlx::query(concat!(
+        "select q.id from runs q join tenants t on t.id = q.tenant_id and t.status = 'active'
+         where q.id = ?5
+           and (?4 = 0 or ?4 > (select count(*) from runs r
+                                where r.tenant_id = q.tenant_id and r.state = 'running'))
+           and ",
+        is_due_head!(),
+        " limit ?3"
+    ))
+    .bind(now.as_micros())
+    .bind(limits.memory_version)
+    .bind(limits.runs)
+    .bind(limits.running_per_tenant)
+    .bind(run.to_string())
+    .fetch_all(conn)
+    .await?;
+    rows::all(rows, rows::run_id)
+}

@@ -1,0 +1,181 @@
+//! Reading runs, their journal and their events.
+
+use hango_domain::RunId;
+use hango_domain::SessionId;
+use hango_domain::access::Visibility;
+use hango_domain::agent::AgentSnapshot;
+use hango_domain::conversation::Message;
+use hango_domain::event::Event;
+use hango_domain::journal::ToolCall;
+use hango_domain::run::{Run, RunStatus};
+use hango_ports::page::{Page, PageRequest, Position};
+use hango_ports::run_store::RunFilter;
+use sqlx::sqlite::{SqliteExecutor, SqlitePool};
+use sqlx::types::Json;
+
+use crate::audit::{behind, one_more};
+use crate::error::Error;
+use crate::rows::{self, integer, run_columns};
+
+/// A run that the caller sees.
+pub(crate) async fn find<'e>(
+    executor: impl SqliteExecutor<'e>,
+    seen: Visibility,
+    run: RunId,
+) -> Result<Option<Run>, Error> {
+    let row = sqlx::query(concat!(
+        "select ",
+        run_columns!(),
+        " from runs r join sessions s on s.id = r.session_id
+         where r.id = ?1 and s.tenant_id = ?2 and (?3 is null or s.created_by = ?3)"
+    ))
+    .bind(run.to_string())
+    .bind(seen.tenant.to_string())
+    .bind(seen.creator.map(|user| user.to_string()))
+    .fetch_optional(executor)
+    .await?;
+    row.map(|row| rows::run(&row)?.whole()).transpose()
+}
+
+/// Whether the caller sees the run.
+pub(crate) async fn is_seen<'e>(
+    executor: impl SqliteExecutor<'e>,
+    seen: Visibility,
+    run: RunId,
+) -> Result<bool, Error> {
+    let found: Option<String> = sqlx::query_scalar(
+        "select r.id from runs r join sessions s on s.id = r.session_id
+         where r.id = ?1 and s.tenant_id = ?2 and (?3 is null or s.created_by = ?3)",
+    )
+    .bind(run.to_string())
+    .bind(seen.tenant.to_string())
+    .bind(seen.creator.map(|user| user.to_string()))
+    .fetch_optional(executor)
+    .await?;
+    Ok(found.is_some())
+}
+
+/// What a list of runs asks of each, the states as a JSON array.
+macro_rules! listed {
+    ($also:literal) => {
+        concat!(
+            "select ",
+            run_columns!(),
+            " from runs r join sessions s on s.id = r.session_id
+             where r.tenant_id = ?1
+               and (?2 is null or s.created_by = ?2)
+               and (r.created_at, r.id) < (?3, ?4)
+               and (?5 = '[]' or r.state in (select value from json_each(?5)))
+               and (?6 is null or r.agent_id = ?6)
+               and (?7 is null or r.session_id = ?7)",
+            $also,
+            " order by r.created_at desc, r.id desc
+             limit ?8"
+        )
+    };
+}
+
+/// Runs that the caller sees, newest first.
+pub(crate) async fn list(
+    readers: &SqlitePool,
+    seen: Visibility,
+    filter: &RunFilter,
+    page: PageRequest,
+) -> Result<Page<Run>, Error> {
+    let pending = |state: &RunStatus| !state.is_terminal();
+    // Each is read from the index that has the fewest rows for it.
+    let statement = if filter.session.is_some() {
+        listed!(" and r.session_id = ?7")
+    } else if !filter.states.is_empty() && filter.states.iter().all(pending) {
+        listed!(" and r.state in ('queued', 'running')")
+    } else {
+        listed!("")
+    };
+    let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
+    let rows = sqlx::query(statement)
+        .bind(seen.tenant.to_string())
+        .bind(seen.creator.map(|user| user.to_string()))
+        .bind(behind(page).0)
+        .bind(behind(page).1)
+        .bind(Json(states))
+        .bind(filter.agent.map(|agent| agent.to_string()))
+        .bind(filter.session.map(|session| session.to_string()))
+        .bind(one_more(page))
+        .fetch_all(readers)
+        .await?;
+    let runs = rows::all(rows, |row| rows::run(row)?.whole())?;
+    Ok(Page::of(runs, page.limit, |run| Position {
+        at: run.created_at,
+        id: run.id.0,
+    }))
+}
+
+/// The journal of a run, or of one turn of it, by turn and position.
+pub(crate) async fn tool_calls<'e>(
+    executor: impl SqliteExecutor<'e>,
+    run: RunId,
+    turn: Option<u32>,
+) -> Result<Vec<ToolCall>, Error> {
+    let rows = sqlx::query(
+        "select id, run_id, turn, position, tool_use_id, name, input, invalid_input, state, \
+             executions, result, started_at, finished_at
+         from tool_calls
+         where run_id = ?1 and (?2 is null or turn = ?2)
+         order by turn, position",
+    )
+    .bind(run.to_string())
+    .bind(turn)
+    .fetch_all(executor)
+    .await?;
+    rows::all(rows, rows::tool_call)
+}
+
+/// At most `limit` events of a run behind a number, in order.
+pub(crate) async fn events<'e>(
+    executor: impl SqliteExecutor<'e>,
+    run: RunId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Event>, Error> {
+    let rows = sqlx::query(
+        "select run_id, n, turn, attempt, at, version, kind from events
+         where run_id = ? and n > ?
+         order by n
+         limit ?",
+    )
+    .bind(run.to_string())
+    .bind(integer(after))
+    .bind(limit)
+    .fetch_all(executor)
+    .await?;
+    rows::all(rows, rows::event)
+}
+
+/// Every message of a session, oldest first.
+pub(crate) async fn history<'e>(
+    executor: impl SqliteExecutor<'e>,
+    session: SessionId,
+) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(
+        "select id, session_id, run_id, seq, role, content, stop_reason, usage, partial, created_at
+         from messages
+         where session_id = ?
+         order by seq",
+    )
+    .bind(session.to_string())
+    .fetch_all(executor)
+    .await?;
+    rows::all(rows, rows::message)
+}
+
+/// The agent as it was when the run was accepted.
+pub(crate) async fn agent_snapshot<'e>(
+    executor: impl SqliteExecutor<'e>,
+    run: RunId,
+) -> Result<AgentSnapshot, Error> {
+    let row = sqlx::query("select id, agent_snapshot from runs where id = ?")
+        .bind(run.to_string())
+        .fetch_one(executor)
+        .await?;
+    rows::agent_snapshot(&row)
+}

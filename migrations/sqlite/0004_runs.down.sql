@@ -1,0 +1,3 @@
+drop table events;
+drop table tool_calls;
+drop table runs;
