@@ -1,2 +1,109 @@
-//! hango
-fn main() {}
+//! The binary `hango`: configuration, command line, wiring, signals.
+//!
+//! It names adapters and puts them together; it holds no rule. Logs go to standard error, results to
+//! standard output. Exit status: 0 fine, 1 failed while running, 2 wrong usage or configuration.
+
+mod admin;
+mod cli;
+mod config;
+mod logging;
+mod migrate;
+mod store;
+mod system;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::{env, fs};
+
+use anyhow::Context;
+use hango_ports::Clock;
+
+use cli::{Cli, Command};
+use config::{Config, Environment};
+use system::SystemClock;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The configuration file that is read when none is named.
+const CONFIG_FILE: &str = "hango.toml";
+
+fn main() -> ExitCode {
+    // HTTP clients are built without a cryptography provider, and fail unless there is one by then. Only
+    // a second call could fail.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let cli = Cli::read();
+    let config = match configuration(cli.config.as_deref()) {
+        Ok(config) => config,
+        Err(error) => return failed(2, &error),
+    };
+    match run(&config, cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<config::Problems>() => failed(2, &error),
+        Err(error) => failed(1, &error),
+    }
+}
+
+/// Does what the command line asks for.
+fn run(config: &Config, command: Command) -> anyhow::Result<()> {
+    if let Command::Config = command {
+        return Ok(write!(io::stdout(), "{config}")?);
+    }
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let settings = &config.settings;
+    let _logs = logging::start(
+        settings.log.clone(),
+        settings.log_format,
+        Arc::clone(&clock),
+    )
+    .context("cannot log")?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    runtime.block_on(async {
+        match command {
+            Command::Config => Ok(()),
+            Command::Serve(_) | Command::Quickstart(_) => anyhow::bail!("not wired"),
+            Command::Migrate(args) => migrate::run(config, args, clock).await,
+            Command::Admin(args) => admin::run(config, args, clock).await,
+        }
+    })
+}
+
+/// Reads the configuration from the environment and the file that is named, if one is.
+fn configuration(named: Option<&Path>) -> anyhow::Result<Config> {
+    let environment = environment();
+    let named = named.or_else(|| environment.get("HANGO_CONFIG").map(Path::new));
+    let file = match named.filter(|path| !path.as_os_str().is_empty()) {
+        Some(path) => Some(
+            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?,
+        ),
+        None => match fs::read_to_string(CONFIG_FILE) {
+            Ok(text) => Some(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error).context(format!("cannot read {CONFIG_FILE}")),
+        },
+    };
+    Ok(Config::load(&environment, file.as_deref())?)
+}
+
+/// The process's variables, those that are text.
+#[expect(clippy::disallowed_methods, reason = "this is where they are read")]
+fn environment() -> Environment {
+    env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+        .collect()
+}
+
+/// Says what went wrong, with its causes.
+fn failed(status: u8, error: &anyhow::Error) -> ExitCode {
+    // Whoever cannot be told cannot be told that either.
+    let _ = writeln!(io::stderr(), "hango: {error:#}");
+    ExitCode::from(status)
+}

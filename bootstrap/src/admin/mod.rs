@@ -1,0 +1,117 @@
+//! `hango admin`: tenants, users and keys, straight on the store, beside a running server or without
+//! one.
+
+mod print;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use hango_application::live::LiveEvents;
+use hango_application::signals::Signals;
+use hango_application::use_cases::{
+    ApiSettings, Catalog, Input, NewTenant, NewUser, UseCaseError, UseCases,
+};
+use hango_domain::people::User;
+use hango_ports::wake_up::Alone;
+use hango_ports::{Clock, Stores};
+
+use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser, Who};
+use crate::config::{Config, Settings};
+use crate::store;
+use crate::system::SystemIds;
+use print::Outcome;
+
+/// Does what was asked for, and prints what came of it.
+pub(crate) async fn run(
+    config: &Config,
+    args: AdminArgs,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<()> {
+    let store = store::open(&config.settings, Arc::clone(&clock), false).await?;
+    let outcome = perform(
+        &use_cases(store.stores(), clock, &config.settings),
+        args.what,
+    )
+    .await;
+    store.close().await;
+    let outcome = outcome.map_err(explained)?;
+    let text = if args.json {
+        format!("{:#}\n", outcome.json())
+    } else {
+        outcome.text()
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// The use cases without anybody to execute, watch or be told: an administrator needs none of them.
+fn use_cases(stores: Stores, clock: Arc<dyn Clock>, settings: &Settings) -> UseCases {
+    UseCases::new(
+        stores,
+        Arc::new(SystemIds),
+        clock,
+        Arc::new(Signals::new(Arc::new(Alone))),
+        Arc::new(LiveEvents::default()),
+        Catalog::default(),
+        ApiSettings::from(settings),
+    )
+}
+
+async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseError> {
+    Ok(match what {
+        Admin::Tenant(AdminTenant::Create {
+            slug,
+            name,
+            owner_email,
+        }) => {
+            let new = NewTenant {
+                slug,
+                name,
+                owner_email,
+                owner_name: None,
+            };
+            let (made, key) = use_cases.create_tenant(Input::new(new)).await?;
+            Outcome::Tenant(made, key)
+        }
+        Admin::Tenant(AdminTenant::List) => Outcome::Tenants(use_cases.tenants().await?),
+        Admin::User(AdminUser::Create { who, role }) => {
+            let tenant = use_cases.tenant(&who.tenant).await?;
+            let new = NewUser {
+                email: who.email,
+                name: None,
+                role: role.into(),
+            };
+            Outcome::User(use_cases.create_user(tenant.id, Input::new(new)).await?)
+        }
+        Admin::User(AdminUser::Disable(who)) => {
+            let user = user(use_cases, &who).await?;
+            Outcome::User(use_cases.disable_user(user.tenant_id, user.id).await?)
+        }
+        Admin::Key(AdminKey::Create { who, name }) => {
+            let user = user(use_cases, &who).await?;
+            let (key, text) = use_cases.create_key(&user, &name, None).await?;
+            Outcome::Key(key, text)
+        }
+        Admin::Key(AdminKey::Revoke { prefix }) => {
+            use_cases.revoke_key(&prefix).await?;
+            Outcome::Revoked(prefix)
+        }
+    })
+}
+
+async fn user(use_cases: &UseCases, who: &Who) -> Result<User, UseCaseError> {
+    let tenant = use_cases.tenant(&who.tenant).await?;
+    use_cases.user_by_email(tenant.id, &who.email).await
+}
+
+/// What went wrong, with everything that is wrong with what was asked for.
+fn explained(error: UseCaseError) -> anyhow::Error {
+    match error {
+        UseCaseError::NotFound => anyhow::anyhow!("there is no such tenant, user or key"),
+        UseCaseError::Invalid(faults) => {
+            let details: Vec<_> = faults.into_iter().map(|fault| fault.detail).collect();
+            anyhow::anyhow!(details.join("; "))
+        }
+        other => other.into(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Settings of the contract whose features this build does not have. Their names are known and their
+//! values are checked; a value that asks for the feature is refused, because a setting that is silently
+//! ignored is worse than none.
+
+use super::parse::{self, Parsed, address, http_url, list, number, span, switch};
+use super::problems::Problems;
+use super::settings::UNSET;
+use super::values::Fallback::{SameAs, Text};
+use super::values::{Fallback, Origin, Setting, Show, Values};
+
+/// A setting of a later build.
+pub(super) struct Later {
+    /// The setting.
+    pub(super) setting: Setting,
+    /// Says what is wrong with a text, were the feature there.
+    check: fn(&str) -> Parsed<()>,
+}
+
+macro_rules! later {
+    ($($(#[doc = $doc:literal])+ $name:literal, $fallback:expr, $show:ident, $parse:expr;)*) => {
+        /// The settings of later builds.
+        pub(super) const LATER: &[Later] = &[$(Later {
+            setting: Setting {
+                name: $name,
+                fallback: $fallback,
+                show: Show::$show,
+                doc: concat!($($doc),+),
+            },
+            check: |text| ($parse)(text).map(drop),
+        }),*];
+    };
+}
+
+later! {
+    /// Where /metrics listens by itself.
+    "HANGO_METRICS_LISTEN", UNSET, Plain, address;
+    /// Whether metrics name tenants.
+    "HANGO_METRICS_TENANT_LABEL", Text("true"), Plain, switch;
+    /// The store for migrations and notifications, where the other one is behind a pooler.
+    "HANGO_DATABASE_DIRECT_URL", SameAs("HANGO_DATABASE_URL"), Url, parse::database;
+    /// How long ended runs and idle sessions are kept; unset keeps everything.
+    "HANGO_RETENTION", UNSET, Plain, span;
+    /// Requests a second of one key, in each process; 0 for no limit.
+    "HANGO_RATE_LIMIT_PER_KEY", Text("0"), Plain, number(0, 1_000_000_u32);
+    /// Requests a second of one tenant, in each process; 0 for no limit.
+    "HANGO_RATE_LIMIT_PER_TENANT", Text("0"), Plain, number(0, 1_000_000_u32);
+    /// Hosts that http_fetch may reach, separated by commas; empty for none.
+    "HANGO_HTTP_FETCH_ALLOWED_HOSTS", UNSET, Plain, list(parse::allowed_host);
+    /// Private networks that http_fetch may reach, separated by commas; empty for none.
+    "HANGO_HTTP_FETCH_ALLOWED_NETWORKS", UNSET, Plain, list(parse::network);
+    /// Whether spans hold prompts, answers, arguments and results.
+    "HANGO_TRACE_LLM_CONTENT", Text("false"), Plain, switch;
+    /// Where spans, metrics and logs are sent, as OpenTelemetry says; unset sends nothing.
+    "OTEL_EXPORTER_OTLP_ENDPOINT", UNSET, Url, http_url;
+    /// Headers of what is sent, as OpenTelemetry says.
+    "OTEL_EXPORTER_OTLP_HEADERS", UNSET, Secret, parse::text;
+    /// This service's name, as OpenTelemetry says.
+    "OTEL_SERVICE_NAME", UNSET, Plain, parse::text;
+    /// Attributes of this service, as OpenTelemetry says.
+    "OTEL_RESOURCE_ATTRIBUTES", UNSET, Plain, parse::text;
+    /// Whether nothing is sent at all, as OpenTelemetry says.
+    "OTEL_SDK_DISABLED", Text("false"), Plain, switch;
+    /// Which traces are recorded, as OpenTelemetry says.
+    "OTEL_TRACES_SAMPLER", UNSET, Plain, parse::text;
+    /// The sampler's argument, as OpenTelemetry says.
+    "OTEL_TRACES_SAMPLER_ARG", UNSET, Plain, parse::text;
+    /// The key of provider anthropic, which exists when this or its base URL is set.
+    "ANTHROPIC_API_KEY", UNSET, Secret, parse::secret;
+    /// Where provider anthropic is, without /v1; unset is the public API.
+    "HANGO_ANTHROPIC_BASE_URL", UNSET, Url, http_url;
+}
+
+/// Refuses every value that asks for a feature of a later build. Variables that are not hango's own
+/// may be there for other programs: those are only returned, to be warned about.
+pub(super) fn refuse(values: &Values, problems: &mut Problems) -> Vec<&'static str> {
+    let mut ignored = Vec::new();
+    for Later { setting, check } in LATER {
+        let Some(value) = values
+            .iter()
+            .find(|value| value.setting.name == setting.name)
+        else {
+            continue;
+        };
+        let same = |fallback: Fallback| value.text == values.fallback(fallback);
+        if value.origin == Origin::Default || same(setting.fallback) {
+            continue;
+        }
+        if value.origin == Origin::Environment && !setting.name.starts_with("HANGO_") {
+            ignored.push(setting.name);
+        } else if problems.keep(value.place(), check(&value.text)).is_some() {
+            problems.at(
+                value.place(),
+                "this build does not have that yet; leave it out",
+            );
+        }
+    }
+    ignored
+}

@@ -1,0 +1,201 @@
+//! Configuration: read once, checked whole, and the same for everything in the process.
+//!
+//! Nothing here touches the environment or a file: [`Config::load`] is given both. `settings` is the
+//! table of what there is; `values` finds each text, `parse` reads it, `problems` collects what is
+//! wrong; `providers` and `tools` read the file's sections.
+
+mod later;
+mod names;
+mod parse;
+mod problems;
+mod providers;
+mod section;
+mod settings;
+mod show;
+mod tools;
+mod values;
+
+pub(crate) use problems::Problems;
+pub(crate) use providers::{DEMO, ProviderConfig, ProviderKind};
+pub(crate) use settings::Settings;
+pub(crate) use show::{Shown, help};
+pub(crate) use tools::HttpToolConfig;
+pub(crate) use values::Environment;
+
+use std::ops::Range;
+
+use hango_application::use_cases::ApiSettings;
+use hango_domain::agent::RunLimits;
+
+use values::{Setting, Values};
+
+/// A configuration that works.
+#[derive(Clone)]
+pub(crate) struct Config {
+    /// Every setting, as it holds.
+    pub(crate) settings: Settings,
+    /// Every provider, the built-in `demo` last.
+    pub(crate) providers: Vec<ProviderConfig>,
+    /// The operator's own tools.
+    pub(crate) http_tools: Vec<HttpToolConfig>,
+    /// Every setting as anyone may see it.
+    pub(crate) shown: Vec<Shown>,
+    /// Variables that ask for what this build does not have.
+    ignored: Vec<&'static str>,
+}
+
+impl Config {
+    /// Reads the environment, and the text of `hango.toml` if there is one. Says everything that is
+    /// wrong at once.
+    pub(crate) fn load(environment: &Environment, file: Option<&str>) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let text = file.unwrap_or_default();
+        let mut file = match text.parse::<toml::Table>() {
+            Ok(file) => file,
+            Err(error) => {
+                problems.at(line(text, error.span()), error.message());
+                toml::Table::new()
+            }
+        };
+        let values = Values::resolve(table(), environment, &mut file, &mut problems);
+        let providers = section(&mut file, "providers", &mut problems);
+        let tools = section(&mut file, "tools", &mut problems);
+        let known: Vec<_> = table().map(|setting| setting.name).collect();
+        names::check_environment(environment, &known, cfg!(debug_assertions), &mut problems);
+        names::check_file(&file, table(), &mut problems);
+        let ignored = later::refuse(&values, &mut problems);
+
+        // The sections are read even where a setting is wrong: everything is said at once.
+        let settings = Settings::read(&values, &mut problems).or_else(defaults);
+        let Some(settings) = settings else {
+            return Err(problems);
+        };
+        settings.check(&mut problems);
+        let providers = providers::read(providers, &settings, environment, &mut problems);
+        let http_tools = tools::read(tools, &settings, environment, &mut problems);
+        problems.check()?;
+        Ok(Self {
+            settings,
+            providers,
+            http_tools,
+            shown: values.iter().map(Shown::of).collect(),
+            ignored,
+        })
+    }
+
+    /// Legal choices that are probably mistakes.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.settings.warnings();
+        if !self.ignored.is_empty() {
+            let names = self.ignored.join(", ");
+            warnings.push(format!("this build does not have what {names} ask for"));
+        }
+        warnings
+    }
+
+    /// Refuses to run the API or the workers alone where nobody else can run the other half: a SQLite
+    /// store belongs to one process.
+    pub(crate) fn check_parts(no_workers: bool, no_api: bool) -> Result<(), Problems> {
+        let mut problems = Problems::default();
+        let split = [("--no-workers", no_workers), ("--no-api", no_api)];
+        for (flag, _) in split.into_iter().filter(|(_, given)| *given) {
+            problems.at(
+                flag,
+                "a SQLite store belongs to one process, which has to do everything",
+            );
+        }
+        problems.check()
+    }
+}
+
+impl Settings {
+    /// Notes combinations that cannot work.
+    fn check(&self, problems: &mut Problems) {
+        if self.run_heartbeat_interval.saturating_mul(2) >= self.run_lease_ttl {
+            problems.at(
+                "HANGO_RUN_HEARTBEAT_INTERVAL",
+                "must be below half of HANGO_RUN_LEASE_TTL, so that one lost renewal loses no run",
+            );
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let turn = self.provider_idle_timeout + self.tool_timeout;
+        let suspects = [
+            (
+                self.drain_timeout < turn,
+                "HANGO_DRAIN_TIMEOUT is below HANGO_PROVIDER_IDLE_TIMEOUT + HANGO_TOOL_TIMEOUT: a shutdown repeats turns",
+            ),
+            (
+                self.run_reclaim_interval > self.run_lease_ttl,
+                "HANGO_RUN_RECLAIM_INTERVAL is above HANGO_RUN_LEASE_TTL: runs of a dead process wait long",
+            ),
+            (
+                self.run_deadline < self.tool_timeout,
+                "HANGO_RUN_DEADLINE is below HANGO_TOOL_TIMEOUT: a run ends before a slow tool does",
+            ),
+        ];
+        suspects
+            .into_iter()
+            .filter(|(suspect, _)| *suspect)
+            .map(|(_, what)| what.to_owned())
+            .collect()
+    }
+}
+
+impl From<&Settings> for RunLimits {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            max_iterations: settings.max_iterations,
+            tool_timeout: settings.tool_timeout,
+            deadline: settings.run_deadline,
+        }
+    }
+}
+
+impl From<&Settings> for ApiSettings {
+    fn from(settings: &Settings) -> Self {
+        Self {
+            max_queued_runs_per_session: settings.max_queued_runs_per_session,
+            limits: settings.into(),
+        }
+    }
+}
+
+/// Every setting of the contract, those of later builds last.
+fn table() -> impl Iterator<Item = &'static Setting> + Clone {
+    settings::SETTINGS
+        .iter()
+        .chain(later::LATER.iter().map(|later| &later.setting))
+}
+
+/// The settings of somebody who says nothing.
+fn defaults() -> Option<Settings> {
+    let mut problems = Problems::default();
+    let nothing = Environment::new();
+    let values = Values::resolve(table(), &nothing, &mut toml::Table::new(), &mut problems);
+    Settings::read(&values, &mut problems)
+}
+
+/// The place of a syntax error in the file.
+fn line(text: &str, span: Option<Range<usize>>) -> String {
+    let before = span.and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("hango.toml, line {}", before.split('\n').count()),
+        None => "hango.toml".to_owned(),
+    }
+}
+
+fn section(file: &mut toml::Table, name: &str, problems: &mut Problems) -> toml::Table {
+    match file.remove(name) {
+        None => toml::Table::new(),
+        Some(toml::Value::Table(section)) => section,
+        Some(_) => {
+            problems.at(name, "not a section");
+            toml::Table::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! How values read. Every function takes the trimmed text of one value and answers with the value or
+//! with what is wrong about it, never repeating the text: it may be a secret.
+
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use hango_application::use_cases::KeyText;
+use secrecy::SecretString;
+use url::Url;
+
+/// What a parser answers.
+pub(super) type Parsed<T> = Result<T, String>;
+
+/// Units of a duration with their milliseconds, the larger first; `m` behind `ms`, which ends like it.
+const UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("ms", 1), ("m", 60_000), ("s", 1000)];
+
+/// Nothing here is meant to last longer, and the clocks can still add it.
+const LONGEST: Duration = Duration::from_hours(100 * 366 * 24);
+
+/// An empty text is `None`, any other one is read by `parse`.
+pub(super) fn optional<T>(parse: impl Fn(&str) -> Parsed<T>) -> impl Fn(&str) -> Parsed<Option<T>> {
+    move |text| (!text.is_empty()).then(|| parse(text)).transpose()
+}
+
+/// A span of time such as `90s`; zero is one.
+pub(super) fn duration(text: &str) -> Parsed<Duration> {
+    let malformed = || "not a duration such as 90s, 500ms, 5m or 1h".to_owned();
+    let (digits, millis) = UNITS
+        .iter()
+        .find_map(|(unit, millis)| Some((text.strip_suffix(unit)?, millis)))
+        .ok_or_else(malformed)?;
+    if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
+        return Err(malformed());
+    }
+    digits
+        .parse()
+        .ok()
+        .and_then(|count: u64| count.checked_mul(*millis))
+        .map(Duration::from_millis)
+        .filter(|span| *span <= LONGEST)
+        .ok_or_else(|| "longer than a century".to_owned())
+}
+
+/// A span of time that is not zero.
+pub(super) fn span(text: &str) -> Parsed<Duration> {
+    match duration(text)? {
+        Duration::ZERO => Err("must be longer than nothing".to_owned()),
+        span => Ok(span),
+    }
+}
+
+/// How a duration is written: the largest unit that holds it exactly.
+pub(super) fn write_duration(span: Duration) -> String {
+    let total = span.as_millis();
+    let (unit, millis) = [UNITS[0], UNITS[2], UNITS[3]]
+        .into_iter()
+        .find(|(_, millis)| total > 0 && total.is_multiple_of(u128::from(*millis)))
+        .unwrap_or(UNITS[1]);
+    format!("{}{unit}", total / u128::from(millis))
+}
+
+/// A whole number from `least` on, to `most`.
+pub(super) fn number<T: FromStr + PartialOrd + Display>(
+    least: T,
+    most: T,
+) -> impl Fn(&str) -> Parsed<T> {
+    move |text| {
+        text.parse()
+            .ok()
+            .filter(|number| (&least..=&most).contains(&number))
+            .ok_or_else(|| format!("not a whole number from {least} to {most}"))
+    }
+}
+
+/// `true` or `false`.
+pub(super) fn switch(text: &str) -> Parsed<bool> {
+    text.parse()
+        .map_err(|_| "neither true nor false".to_owned())
+}
+
+/// An address to listen on.
+pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
+    text.parse()
+        .map_err(|_| "not an IP address and port such as 127.0.0.1:8080".to_owned())
+}
+
+/// Any text.
+#[expect(clippy::unnecessary_wraps, reason = "parsers share one signature")]
+pub(super) fn text(text: &str) -> Parsed<String> {
+    Ok(text.to_owned())
+}
+
+/// Any text that nobody may see.
+#[expect(clippy::unnecessary_wraps, reason = "parsers share one signature")]
+pub(super) fn secret(text: &str) -> Parsed<SecretString> {
+    Ok(text.into())
+}
+
+/// The address of an HTTP server.
+pub(super) fn http_url(text: &str) -> Parsed<Url> {
+    let url: Url = text
+        .parse()
+        .map_err(|_| "not a URL such as https://host/path".to_owned())?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("neither an http:// nor an https:// URL".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("must not hold a user or password; put them into a header".to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("must not hold a fragment".to_owned());
+    }
+    Ok(url)
+}
+
+/// Where the store is: `sqlite://` and a path, relative or absolute.
+pub(super) fn database(text: &str) -> Parsed<PathBuf> {
+    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        return Err("this build does not have PostgreSQL yet; use sqlite://…".to_owned());
+    }
+    let path = text
+        .strip_prefix("sqlite://")
+        .ok_or_else(|| "neither sqlite://… nor postgres://…".to_owned())?;
+    match path {
+        "" | ":memory:" => Err("names no file; what is durable needs one".to_owned()),
+        path if path.ends_with('/') => Err("names a folder, not a file".to_owned()),
+        path if path.contains('?') => Err("must not hold parameters".to_owned()),
+        path => Ok(path.into()),
+    }
+}
+
+/// A whole API key that an operator chose.
+pub(super) fn api_key(text: &str) -> Parsed<KeyText> {
+    KeyText::parse(text).map_err(|error| error.to_string())
+}
+
+/// Items between commas.
+pub(super) fn list<T>(item: impl Fn(&str) -> Parsed<T>) -> impl Fn(&str) -> Parsed<Vec<T>> {
+    move |text| {
+        text.split(',')
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .map(|part| item(part).map_err(|what| format!("{part:?} is {what}")))
+            .collect()
+    }
+}
+
+/// A host that a tool may reach: `good.example`, `*.good.example`, either with `:port`.
+pub(super) fn allowed_host(text: &str) -> Parsed<String> {
+    let host = match text.rsplit_once(':') {
+        Some((host, port)) => {
+            number(1, u16::MAX)(port)?;
+            host
+        }
+        None => text,
+    };
+    let (wild, name) = match host.strip_prefix("*.") {
+        Some(parent) => (true, parent),
+        None => (false, host),
+    };
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label
+                .bytes()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_'))
+    };
+    if name.contains('*') || (wild && !name.contains('.')) {
+        return Err("too wide: it would open hosts of anyone".to_owned());
+    }
+    if !name.split('.').all(is_label) {
+        return Err("not a host".to_owned());
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
+/// A network that a tool may reach, as `address/bits`.
+pub(super) fn network(text: &str) -> Parsed<(IpAddr, u8)> {
+    let malformed = || "not a network such as 10.1.0.0/16".to_owned();
+    let (address, bits) = text.split_once('/').ok_or_else(malformed)?;
+    let address: IpAddr = address.parse().map_err(|_| malformed())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    match number(0, most)(bits)? {
+        0 => Err("too wide: it is every address".to_owned()),
+        bits => Ok((address, bits)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

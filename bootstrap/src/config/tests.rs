@@ -1,0 +1,340 @@
+//! Tests of the configuration as a whole.
+
+use secrecy::ExposeSecret;
+
+use super::*;
+
+fn environment(variables: &[(&str, &str)]) -> Environment {
+    variables
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+fn load(variables: &[(&str, &str)], file: &str) -> Result<Config, Problems> {
+    Config::load(&environment(variables), Some(file))
+}
+
+fn loaded(variables: &[(&str, &str)], file: &str) -> Config {
+    load(variables, file).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn refused(variables: &[(&str, &str)], file: &str) -> String {
+    load(variables, file)
+        .err()
+        .expect("the test's own configuration does not work")
+        .to_string()
+}
+
+#[test]
+fn nothing_needs_to_be_set() {
+    let config = loaded(&[], "");
+
+    assert_eq!(config.settings.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.settings.run_heartbeat_interval.as_secs(), 30);
+    assert_eq!(config.providers.len(), 1);
+    assert_eq!(config.providers[0].name, DEMO);
+    assert_eq!(config.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn every_setting_has_a_doc_line_and_a_name_of_its_own() {
+    let mut names = std::collections::BTreeSet::new();
+    for setting in table() {
+        assert!(setting.doc.trim().len() > 10, "{}", setting.name);
+        assert!(
+            names.insert(setting.key()),
+            "{} is there twice",
+            setting.name
+        );
+    }
+}
+
+#[test]
+fn unknown_variables_are_answered_with_the_nearest_known_one() {
+    let refused = refused(&[("HANGO_RUN_LEASE_TTTL", "90s")], "");
+
+    assert!(
+        refused.contains("HANGO_RUN_LEASE_TTTL: unknown; did you mean HANGO_RUN_LEASE_TTL?"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn variables_of_clusters_clients_and_tests_are_left_alone() {
+    loaded(
+        &[
+            ("HANGO_PORT", "tcp://10.0.0.1:8080"),
+            ("HANGO_PORT_8080_TCP_ADDR", "10.0.0.1"),
+            ("HANGO_SERVICE_HOST", "10.0.0.1"),
+            ("HANGO_TEST_DATABASE_URL", "postgres://localhost"),
+            ("HANGO_PG_BINDIR", "/usr/lib"),
+            ("HANGO_URL", "http://localhost"),
+            ("HANGO_API_KEY", "hk"),
+            ("HANGO_CONFIG", "hango.toml"),
+            ("PATH", "/bin"),
+        ],
+        "",
+    );
+}
+
+#[test]
+fn a_build_that_is_not_for_tests_cannot_be_made_to_fail() {
+    let environment = environment(&[("HANGO_FAILPOINT", "after_claim")]);
+    let problems = |test_build| {
+        let mut problems = Problems::default();
+        names::check_environment(&environment, &[], test_build, &mut problems);
+        problems.check()
+    };
+
+    assert_eq!(problems(true), Ok(()));
+    assert!(problems(false).is_err());
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let refused = refused(
+        &[("HANGO_LISTEN", "here"), ("HANGO_RUN_WORKERS", "0")],
+        "run_leese_ttl = '1s'\n[providers.local]\nkind = 'opnai'\n[[tools.http]]\nname = 'a b'",
+    );
+
+    for part in [
+        "HANGO_LISTEN: not an IP address",
+        "HANGO_RUN_WORKERS: not a whole number from 1",
+        "run_leese_ttl: unknown; did you mean run_lease_ttl?",
+        "providers.local.kind: no kind of provider; did you mean openai?",
+        "tools.http.a b.name: not 1 to 64",
+        "tools.http.a b.url: missing",
+    ] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+}
+
+#[test]
+fn a_syntax_error_says_where_and_repeats_nothing() {
+    let refused = refused(&[], "log = 'info'\nadmin_token = 'secret");
+
+    assert!(refused.contains("hango.toml, line 2"), "{refused}");
+    assert!(!refused.contains("secret"), "{refused}");
+}
+
+#[test]
+fn dangerous_combinations_are_refused() {
+    for (name, text) in [
+        ("HANGO_RUN_HEARTBEAT_INTERVAL", "45s"),
+        ("HANGO_RUN_LEASE_TTL", "0s"),
+        ("HANGO_DATABASE_MAX_CONNECTIONS", "2"),
+        ("HANGO_HTTP_FETCH_ALLOWED_HOSTS", "*"),
+        ("HANGO_HTTP_FETCH_ALLOWED_NETWORKS", "0.0.0.0/0"),
+        ("HANGO_TOOL_CONCURRENCY", "0"),
+        ("HANGO_MAX_ITERATIONS", "0"),
+        ("HANGO_BOOTSTRAP_API_KEY", "guess"),
+        ("HANGO_LOG", "loud"),
+    ] {
+        let refused = refused(&[(name, text)], "");
+        assert!(refused.contains(name), "{name}={text}: {refused}");
+    }
+}
+
+#[test]
+fn half_a_server_is_refused_on_an_embedded_store() {
+    assert_eq!(Config::check_parts(false, false), Ok(()));
+    assert!(Config::check_parts(true, false).is_err());
+    assert!(Config::check_parts(false, true).is_err());
+}
+
+#[test]
+fn what_this_build_does_not_have_is_refused_and_not_ignored() {
+    for (name, text) in [
+        ("HANGO_DATABASE_URL", "postgres://localhost/hango"),
+        ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
+        ("HANGO_RETENTION", "720h"),
+        ("HANGO_RATE_LIMIT_PER_KEY", "10"),
+        ("HANGO_TRACE_LLM_CONTENT", "true"),
+        ("HANGO_HTTP_FETCH_ALLOWED_HOSTS", "good.example"),
+        ("HANGO_ANTHROPIC_BASE_URL", "https://api.example"),
+    ] {
+        let refused = refused(&[(name, text)], "");
+        assert!(
+            refused.contains("this build does not have"),
+            "{name}: {refused}"
+        );
+    }
+}
+
+#[test]
+fn a_value_that_asks_for_nothing_new_is_accepted() {
+    loaded(
+        &[("HANGO_RATE_LIMIT_PER_KEY", "0"), ("HANGO_RETENTION", "")],
+        "trace_llm_content = false",
+    );
+}
+
+#[test]
+fn variables_that_other_programs_read_too_are_warned_about() {
+    let config = loaded(&[("ANTHROPIC_API_KEY", "sk")], "");
+
+    assert_eq!(
+        config.warnings(),
+        ["this build does not have what ANTHROPIC_API_KEY ask for"]
+    );
+}
+
+#[test]
+fn a_drain_shorter_than_a_turn_is_warned_about() {
+    let config = loaded(&[("HANGO_DRAIN_TIMEOUT", "89s")], "");
+
+    assert_eq!(config.warnings().len(), 1);
+    assert!(config.warnings()[0].starts_with("HANGO_DRAIN_TIMEOUT"));
+}
+
+#[test]
+fn the_provider_openai_exists_when_its_key_or_its_url_is_set() {
+    for name in ["OPENAI_API_KEY", "HANGO_OPENAI_BASE_URL"] {
+        let config = loaded(&[(name, "http://localhost/v1")], "");
+        assert_eq!(config.providers[0].name, "openai", "{name}");
+    }
+}
+
+#[test]
+fn variables_win_over_the_section_of_the_provider_openai() {
+    let file =
+        "[providers.openai]\nkind = 'openai'\nbase_url = 'http://filed/v1'\napi_key_env = 'K'";
+
+    let config = loaded(&[("OPENAI_API_KEY", "wins"), ("K", "loses")], file);
+
+    let ProviderKind::OpenAi(server) = &config.providers[0].kind else {
+        panic!("not an openai provider");
+    };
+    assert_eq!(server.base_url.as_str(), "http://filed/v1");
+    let key = server.api_key.as_ref().map(ExposeSecret::expose_secret);
+    assert_eq!(key, Some("wins"));
+}
+
+#[test]
+fn a_section_of_a_provider_reads_every_documented_key() {
+    let file = r#"
+        [providers.local]
+        kind = "openai"
+        base_url = "http://127.0.0.1:8000/v1"
+        api_key_env = "LOCAL_KEY"
+        api = "chat_completions"
+        headers = { x-team = "env:TEAM", x-fixed = "yes" }
+        extra_body = { top_k = 3 }
+        quirks = []
+        connect_timeout = "1s"
+        first_byte_timeout = "2s"
+        idle_timeout = "3s"
+
+        [providers.play]
+        kind = "scripted"
+        script = "play.toml"
+    "#;
+
+    let config = loaded(&[("LOCAL_KEY", "k"), ("TEAM", "blue")], file);
+
+    let ProviderKind::OpenAi(server) = &config.providers[0].kind else {
+        panic!("not an openai provider");
+    };
+    assert_eq!(server.headers["x-team"], "blue");
+    assert_eq!(server.extra_body["top_k"], 3);
+    assert_eq!(server.idle_timeout.as_secs(), 3);
+    let ProviderKind::Scripted { script } = &config.providers[1].kind else {
+        panic!("not a scripted provider");
+    };
+    assert_eq!(script.as_deref(), Some("play.toml".as_ref()));
+}
+
+#[test]
+fn mistakes_in_a_section_name_the_key() {
+    for (file, part) in [
+        ("kind = 'openai'", "providers.local.base_url: missing"),
+        (
+            "kind = 'anthropic'",
+            "this build does not have anthropic yet",
+        ),
+        (
+            "kind = 'openai'\nbase_ulr = 'http://h'",
+            "did you mean base_url?",
+        ),
+        (
+            "kind = 'scripted'\nbase_url = 'http://h'",
+            "providers.local.base_url: unknown",
+        ),
+        (
+            "kind = 'openai'\napi_key_env = 'GONE'",
+            "providers.local.api_key_env: the variable GONE is not set",
+        ),
+        (
+            "kind = 'openai'\nheaders = { a = 'env:GONE' }",
+            "the variable GONE is not set",
+        ),
+        (
+            "kind = 'openai'\nidle_timeout = 3",
+            "idle_timeout: not a text",
+        ),
+    ] {
+        let refused = refused(&[], &format!("[providers.local]\n{file}"));
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+}
+
+#[test]
+fn the_contracts_example_of_a_tool_reads() {
+    let file = r#"
+        [[tools.http]]
+        name = "create_ticket"
+        description = "Opens a ticket. Use it once per problem."
+        url = "https://tickets.internal/hooks/create"
+        idempotency = "keyed"
+        timeout = "10s"
+        headers = { authorization = "env:TICKET_TOKEN" }
+        parameters = { type = "object", required = ["title"], properties = { title = { type = "string" } } }
+    "#;
+
+    let config = loaded(&[("TICKET_TOKEN", "Bearer t")], file);
+
+    let tool = &config.http_tools[0];
+    assert_eq!(tool.name, "create_ticket");
+    assert_eq!(tool.headers["authorization"], "Bearer t");
+    assert_eq!(tool.timeout.as_secs(), 10);
+    assert_eq!(tool.parameters["required"][0], "title");
+}
+
+#[test]
+fn two_tools_of_one_name_are_refused() {
+    let tool = "[[tools.http]]\nname='a'\ndescription='b'\nurl='http://h/'\nidempotency='safe'\n";
+
+    let refused = refused(&[], &tool.repeat(2));
+
+    assert!(refused.contains("two tools of that name"), "{refused}");
+}
+
+#[test]
+fn what_is_shown_holds_no_secret_and_says_where_values_come_from() {
+    let config = loaded(
+        &[("HANGO_ADMIN_TOKEN", "hush"), ("OPENAI_API_KEY", "hush")],
+        "run_workers = 8\nopenai_base_url = 'http://h/v1?key=hush'",
+    );
+
+    let shown = config.to_string();
+
+    assert!(!shown.contains("hush"), "{shown}");
+    for (name, origin) in [
+        ("HANGO_ADMIN_TOKEN ", "environment"),
+        ("HANGO_RUN_WORKERS ", "file"),
+        ("HANGO_LISTEN ", "default"),
+    ] {
+        let line = shown.lines().find(|line| line.starts_with(name));
+        assert!(line.is_some_and(|line| line.ends_with(origin)), "{shown}");
+    }
+}
+
+#[test]
+fn help_names_every_variable() {
+    let help = help();
+
+    for setting in table() {
+        assert!(help.contains(setting.name), "{}", setting.name);
+    }
+}
