@@ -1,1 +1,53 @@
-//! hango-http
+//! The API over HTTP: REST with JSON in and out.
+//!
+//! A handler translates and delegates: it reads what was sent into the input of one use case and writes
+//! what comes back in shapes of this crate. It decides nothing; what is checked first is the order in
+//! which extractors (who calls, whether the body is JSON) and then the use case look.
+
+mod auth;
+mod body;
+mod envelope;
+mod fields;
+mod paging;
+mod params;
+mod problem;
+mod readiness;
+mod refusals;
+mod routes;
+mod serve;
+mod time;
+
+use std::sync::Arc;
+
+use axum::Router;
+use hango_application::use_cases::UseCases;
+
+pub use readiness::Readiness;
+pub use serve::{ServeLimits, serve};
+
+/// What the API is made of.
+#[derive(Clone)]
+pub struct Api {
+    /// What callers can do.
+    pub use_cases: Arc<UseCases>,
+    /// Whether this process takes work.
+    pub readiness: Readiness,
+    /// The most bytes that a body may have.
+    pub max_body_bytes: usize,
+}
+
+/// The API's routes.
+pub fn router(api: Api) -> Router {
+    routes::all()
+        .route_layer(axum::middleware::from_fn_with_state(
+            api.clone(),
+            refusals::record,
+        ))
+        .fallback(async || problem::Problem::not_found())
+        .method_not_allowed_fallback(async || problem::Problem::method_not_allowed())
+        .layer(axum::middleware::from_fn_with_state(
+            api.clone(),
+            envelope::wrap,
+        ))
+        .with_state(api)
+}

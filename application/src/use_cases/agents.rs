@@ -159,9 +159,11 @@ impl UseCases {
         &self,
         caller: &Caller,
         agent: AgentRef,
+        sent: Input<()>,
     ) -> Result<(), UseCaseError> {
         let agent = self.agent(caller, agent).await?;
         caller.must_administer()?;
+        sent.accepted()?;
         let audit = self.caller_audit(caller, Action::AgentArchive, agent.id.0);
         let agents = &self.stores.agents;
         Ok(agents.archive(agent.tenant_id, agent.id, audit).await?)

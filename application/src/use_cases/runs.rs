@@ -90,8 +90,9 @@ impl UseCases {
         &self,
         caller: &Caller,
         run: RunId,
-        wait: Duration,
+        wait: Input<Duration>,
     ) -> Result<Run, UseCaseError> {
+        let wait = self.on_run(caller, run, wait).await?;
         let seen = visibility(&caller.scope);
         let deadline = Instant::now() + wait;
         // Watched before it is read, so that an end in between is not missed.
@@ -136,14 +137,22 @@ impl UseCases {
         &self,
         caller: &Caller,
         run: RunId,
+        sent: Input<()>,
     ) -> Result<Vec<ToolCall>, UseCaseError> {
+        self.on_run(caller, run, sent).await?;
         let seen = visibility(&caller.scope);
         let found = self.stores.runs.tool_calls(seen, run).await?;
         found.ok_or(UseCaseError::NotFound)
     }
 
     /// Asks for a run's end: a queued one has ended when this returns, a running one soon will.
-    pub async fn cancel_run(&self, caller: &Caller, run: RunId) -> Result<Run, UseCaseError> {
+    pub async fn cancel_run(
+        &self,
+        caller: &Caller,
+        run: RunId,
+        sent: Input<()>,
+    ) -> Result<Run, UseCaseError> {
+        self.on_run(caller, run, sent).await?;
         let audit = self.caller_audit(caller, Action::RunCancel, run.0);
         let seen = visibility(&caller.scope);
         let run = self.stores.runs.request_cancel(seen, run, audit).await?;
@@ -154,6 +163,22 @@ impl UseCases {
             RunStatus::Queued | RunStatus::Succeeded | RunStatus::Failed => {}
         }
         Ok(run)
+    }
+
+    /// What was sent for a run, if nothing is wrong with it. Whether the run is there comes first; where
+    /// nothing is wrong the store will say that.
+    async fn on_run<T>(
+        &self,
+        caller: &Caller,
+        run: RunId,
+        sent: Input<T>,
+    ) -> Result<T, UseCaseError> {
+        if sent.is_faulty() {
+            let seen = visibility(&caller.scope);
+            let found = self.stores.runs.find(seen, run).await?;
+            found.ok_or(UseCaseError::NotFound)?;
+        }
+        sent.accepted()
     }
 
     fn reserved_trace(&self, caller: &Caller) -> RunTrace {

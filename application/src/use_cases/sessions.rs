@@ -112,7 +112,9 @@ impl UseCases {
         &self,
         caller: &Caller,
         session: SessionId,
+        sent: Input<()>,
     ) -> Result<(), UseCaseError> {
+        self.in_session(caller, session, sent).await?;
         let audit = self.caller_audit(caller, Action::SessionDelete, session.0);
         let seen = visibility(&caller.scope);
         Ok(self.stores.sessions.delete(seen, session, audit).await?)

@@ -1,0 +1,273 @@
+//! Errors as `application/problem+json` (RFC 9457).
+//!
+//! The only module that knows both an error and a status. A 4xx says what the caller can change; a 5xx
+//! says nothing but its kind, and the log the rest.
+//!
+//! A problem travels inside its response until the outermost layer writes it down: only that layer knows
+//! the request's id, and whatever answers on the way is written by the same hand.
+
+use std::error::Error;
+use std::iter::successors;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use hango_application::use_cases::{Fault, Unauthenticated, UseCaseError};
+use hango_ports::StoreFailure;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+
+/// Seconds after which a caller may try again what could not be done now.
+const RETRY_AFTER: u64 = 1;
+
+/// What went wrong, for a caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    code: Code,
+    detail: String,
+    faults: Vec<Fault>,
+    /// For the log only.
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// The closed list of what can go wrong; documented with the API.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) enum Code {
+    MalformedJson,
+    InvalidCursor,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    MethodNotAllowed,
+    RequestTimeout,
+    SlugTaken,
+    EmailTaken,
+    LastOwner,
+    AgentArchived,
+    SessionBusy,
+    RunEnded,
+    VersionMismatch,
+    BodyTooLarge,
+    UnsupportedMediaType,
+    Validation,
+    TooManyQueuedRuns,
+    HeadersTooLarge,
+    Internal,
+    Unavailable,
+    InsufficientStorage,
+}
+
+impl Code {
+    /// Its status, its word for programs, and its title for people.
+    const fn row(self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::MalformedJson => (S::BAD_REQUEST, "malformed_json", "Malformed JSON"),
+            Self::InvalidCursor => (S::BAD_REQUEST, "invalid_cursor", "Invalid cursor"),
+            Self::Unauthenticated => (S::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
+            Self::Forbidden => (S::FORBIDDEN, "forbidden", "Not allowed"),
+            Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
+            Self::MethodNotAllowed => (
+                S::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "Method not allowed",
+            ),
+            Self::RequestTimeout => (S::REQUEST_TIMEOUT, "request_timeout", "Request too slow"),
+            Self::SlugTaken => (S::CONFLICT, "slug_taken", "Slug taken"),
+            Self::EmailTaken => (S::CONFLICT, "email_taken", "Address taken"),
+            Self::LastOwner => (S::CONFLICT, "last_owner", "Last active owner"),
+            Self::AgentArchived => (S::CONFLICT, "agent_archived", "Agent archived"),
+            Self::SessionBusy => (S::CONFLICT, "session_busy", "Session busy"),
+            Self::RunEnded => (S::CONFLICT, "run_ended", "Run ended"),
+            Self::VersionMismatch => (
+                S::PRECONDITION_FAILED,
+                "version_mismatch",
+                "Another version",
+            ),
+            Self::BodyTooLarge => (S::PAYLOAD_TOO_LARGE, "body_too_large", "Body too large"),
+            Self::UnsupportedMediaType => (
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "Unsupported media type",
+            ),
+            Self::Validation => (S::UNPROCESSABLE_ENTITY, "validation", "Validation failed"),
+            Self::TooManyQueuedRuns => (
+                S::TOO_MANY_REQUESTS,
+                "too_many_queued_runs",
+                "Too many queued runs",
+            ),
+            Self::HeadersTooLarge => (
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "headers_too_large",
+                "Headers too large",
+            ),
+            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            Self::Unavailable => (S::SERVICE_UNAVAILABLE, "unavailable", "Try again later"),
+            Self::InsufficientStorage => (
+                S::SERVICE_UNAVAILABLE,
+                "insufficient_storage",
+                "No room left",
+            ),
+        }
+    }
+
+    /// Whether it is worth trying again soon, unchanged.
+    const fn passes(self) -> bool {
+        matches!(self, Self::TooManyQueuedRuns | Self::Unavailable)
+    }
+}
+
+impl Problem {
+    /// A problem of `code`; `detail` is about this occurrence and holds no secret.
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            detail: detail.into(),
+            faults: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// What the caller may not see does not exist: one answer for all of it.
+    pub(crate) fn not_found() -> Self {
+        Self::new(Code::NotFound, "there is nothing here for you")
+    }
+
+    /// The path is there, and the method is none of those in `Allow`.
+    pub(crate) fn method_not_allowed() -> Self {
+        Self::new(
+            Code::MethodNotAllowed,
+            "this path does not have that method",
+        )
+    }
+
+    /// A check of the process failed.
+    pub(crate) fn not_ready(check: &str) -> Self {
+        Self::new(Code::Unavailable, format!("not ready: {check}"))
+    }
+
+    /// A defect, or what cannot be helped now: the caller learns no more than that.
+    fn failed(code: Code, cause: impl Error + Send + Sync + 'static) -> Self {
+        Self {
+            cause: Some(Arc::new(cause)),
+            ..Self::new(code, "the request could not be completed")
+        }
+    }
+
+    /// Something panicked; the panic hook wrote down where.
+    pub(crate) fn panicked() -> Self {
+        Self::new(Code::Internal, "the request could not be completed")
+    }
+
+    /// Writes the problem down as the body of `response`, whose other headers stay.
+    pub(crate) fn write_to(&self, mut response: Response, request_id: &str) -> Response {
+        let (status, code, title) = self.code.row();
+        if status.is_server_error() {
+            let cause = self.cause.as_deref().map(chain);
+            tracing::error!(request_id, code, cause, "{}", self.detail);
+        }
+        let mut body = json!({
+            "type": format!("urn:hango:problem:{code}"),
+            "title": title,
+            "status": status.as_u16(),
+            "code": code,
+            "detail": self.detail,
+            "request_id": request_id,
+        });
+        if !self.faults.is_empty() {
+            let entries = self.faults.iter().map(|fault| {
+                let Fault {
+                    pointer,
+                    code,
+                    detail,
+                } = fault;
+                json!({"pointer": pointer, "code": code.as_str(), "detail": detail})
+            });
+            body["errors"] = entries.collect();
+        }
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.remove(header::CONTENT_LENGTH);
+        let media = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, media);
+        if self.code == Code::Unauthenticated {
+            let scheme = HeaderValue::from_static("Bearer");
+            headers.insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        if self.code.passes() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
+        }
+        *response.body_mut() = Body::from(body.to_string());
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.code.row().0.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<UseCaseError> for Problem {
+    fn from(error: UseCaseError) -> Self {
+        let told = |code| Self::new(code, error.to_string());
+        match error {
+            UseCaseError::NotFound => Self::not_found(),
+            UseCaseError::Forbidden => told(Code::Forbidden),
+            UseCaseError::Invalid(faults) => Self {
+                detail: match faults.len() {
+                    1 => "1 field is not acceptable".to_owned(),
+                    n => format!("{n} fields are not acceptable"),
+                },
+                faults,
+                ..Self::new(Code::Validation, "")
+            },
+            UseCaseError::SlugTaken => told(Code::SlugTaken),
+            UseCaseError::EmailTaken => told(Code::EmailTaken),
+            UseCaseError::LastOwner => told(Code::LastOwner),
+            UseCaseError::AgentArchived => told(Code::AgentArchived),
+            UseCaseError::VersionMismatch { .. } => told(Code::VersionMismatch),
+            UseCaseError::SessionBusy { .. } => told(Code::SessionBusy),
+            UseCaseError::TooManyQueuedRuns { .. } => told(Code::TooManyQueuedRuns),
+            UseCaseError::RunEnded { .. } => told(Code::RunEnded),
+            UseCaseError::Failure(failure) => failure.into(),
+            UseCaseError::PrefixTaken | UseCaseError::Defect(_) => {
+                Self::failed(Code::Internal, error)
+            }
+        }
+    }
+}
+
+impl From<StoreFailure> for Problem {
+    fn from(failure: StoreFailure) -> Self {
+        let code = match &failure {
+            StoreFailure::Corrupt { .. } => Code::Internal,
+            StoreFailure::OutOfSpace(_) => Code::InsufficientStorage,
+            StoreFailure::Unavailable(_) => Code::Unavailable,
+        };
+        Self::failed(code, failure)
+    }
+}
+
+impl From<Unauthenticated> for Problem {
+    fn from(error: Unauthenticated) -> Self {
+        match error {
+            Unauthenticated::Refused => Self::new(
+                Code::Unauthenticated,
+                "a valid API key is needed: Authorization: Bearer hk_…",
+            ),
+            Unauthenticated::Failure(failure) => failure.into(),
+        }
+    }
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn Error + Send + Sync + 'static)) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let all: Vec<_> = successors(Some(first), |error| (*error).source())
+        .map(ToString::to_string)
+        .collect();
+    all.join(": ")
+}

@@ -1,0 +1,136 @@
+//! Messages of a session.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use hango_application::use_cases::FaultCode;
+use hango_domain::conversation::{Block, Message, Role, StopReason, Usage};
+use hango_domain::{MessageId, RunId, SessionId};
+use hango_ports::session_store::MessageQuery;
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::Api;
+use crate::auth::Authenticated;
+use crate::body::JsonBody;
+use crate::fields::{Fields, Place, fields, list as items, text};
+use crate::paging::ListBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::time::Time;
+
+/// A message.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageBody {
+    id: MessageId,
+    session_id: SessionId,
+    run_id: Option<RunId>,
+    seq: u64,
+    role: Role,
+    content: Vec<Block>,
+    stop_reason: Option<StopReason>,
+    usage: Option<Usage>,
+    partial: bool,
+    created_at: Time,
+}
+
+/// `GET /v1/sessions/{session}/messages` — messages, oldest first.
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    mut params: Params,
+) -> Result<Json<ListBody<MessageBody>>, Problem> {
+    let run = params.id("run_id");
+    let after_seq = params.number("after_seq", 0, i64::MAX.unsigned_abs());
+    let paging = params.paging(format!("sessions/{session}/messages"))?;
+    let query = params.input(MessageQuery {
+        after_seq: after_seq.unwrap_or(0).max(paging.after_number()),
+        run,
+        limit: paging.limit,
+    });
+    let messages = api.use_cases.messages(&caller, session, query).await?;
+    let body = paging.numbered(messages, |message| message.seq, MessageBody::from);
+    Ok(Json(body))
+}
+
+/// `POST /v1/sessions/{session}/messages` — appends a user's message without a run.
+pub(crate) async fn append(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    params: Params,
+    body: JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    let sent = body.read(params, |fields| {
+        fields.required("content", content).unwrap_or_default()
+    });
+    let message = api.use_cases.append_message(&caller, session, sent).await?;
+    Ok((StatusCode::CREATED, Json(MessageBody::from(message))))
+}
+
+/// What a client says: text, or a list of text blocks.
+pub(crate) fn content(value: Value, place: &mut Place<'_>) -> Option<Vec<Block>> {
+    match value {
+        Value::String(text) => {
+            if text.trim().is_empty() {
+                place.fault(FaultCode::Empty, "the text is blank");
+            }
+            Some(vec![Block::text(text)])
+        }
+        Value::Array(_) => {
+            let blocks = items(fields(block))(value, place)?;
+            // What could not be read is said to be wrong already, and keeps its place.
+            let unread = || Block::text("?");
+            let blocks = blocks.into_iter().map(Option::flatten);
+            Some(blocks.map(|block| block.unwrap_or_else(unread)).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            let detail = "text or a list of text blocks is expected";
+            place.fault(FaultCode::InvalidType, detail);
+            None
+        }
+    }
+}
+
+fn block(fields: &mut Fields<'_>) -> Option<Block> {
+    fields.required("type", |value, place| {
+        let kind = text(value, place)?;
+        if kind != "text" {
+            let detail = "only text blocks can be sent";
+            place.fault(FaultCode::InvalidFormat, detail);
+        }
+        Some(())
+    });
+    fields.required("text", text).map(Block::text)
+}
+
+impl From<Message> for MessageBody {
+    fn from(message: Message) -> Self {
+        let Message {
+            id,
+            session_id,
+            run_id,
+            seq,
+            role,
+            content,
+            stop_reason,
+            usage,
+            partial,
+            created_at,
+        } = message;
+        Self {
+            id,
+            session_id,
+            run_id,
+            seq,
+            role,
+            content,
+            stop_reason,
+            usage,
+            partial,
+            created_at: Time(created_at),
+        }
+    }
+}

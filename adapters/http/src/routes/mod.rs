@@ -1,0 +1,51 @@
+//! The paths of the API, one module for each theme.
+
+mod agents;
+mod catalog;
+mod me;
+mod messages;
+mod platform;
+mod run_body;
+mod runs;
+mod sessions;
+
+use axum::Router;
+use axum::routing::{get, post};
+
+use crate::Api;
+
+/// Every path with its methods.
+pub(crate) fn all() -> Router<Api> {
+    Router::new()
+        .route("/healthz", get(platform::health))
+        .route("/readyz", get(platform::ready))
+        .route("/v1/me", get(me::read))
+        .route("/v1/tools", get(catalog::tools))
+        .route("/v1/providers", get(catalog::providers))
+        .route("/v1/agents", get(agents::list).post(agents::create))
+        .route(
+            "/v1/agents/{agent}",
+            get(agents::read)
+                .patch(agents::update)
+                .delete(agents::archive),
+        )
+        .route("/v1/sessions", get(sessions::list).post(sessions::create))
+        .route(
+            "/v1/sessions/{session}",
+            get(sessions::read)
+                .patch(sessions::update)
+                .delete(sessions::delete),
+        )
+        .route(
+            "/v1/sessions/{session}/messages",
+            get(messages::list).post(messages::append),
+        )
+        .route(
+            "/v1/sessions/{session}/runs",
+            get(runs::list_in_session).post(runs::create),
+        )
+        .route("/v1/runs", get(runs::list))
+        .route("/v1/runs/{run}", get(runs::read))
+        .route("/v1/runs/{run}/tool-calls", get(runs::tool_calls))
+        .route("/v1/runs/{run}/cancel", post(runs::cancel))
+}

@@ -1,0 +1,147 @@
+//! Runs.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use hango_application::use_cases::{Input, RunDraft, RunQuery};
+use hango_domain::run::{Run, RunStatus};
+use hango_domain::session::OnBusy;
+use hango_domain::{RunId, SessionId};
+use http::{StatusCode, header};
+
+use super::run_body::{RunBody, ToolCallBody};
+use crate::Api;
+use crate::auth::Authenticated;
+use crate::body::{JsonBody, OptionalBody};
+use crate::fields::{object, word};
+use crate::paging::ListBody;
+use crate::params::{Params, PathId};
+use crate::problem::Problem;
+use crate::routes::messages::content;
+
+const ON_BUSY: &[(&str, OnBusy)] = &[
+    ("enqueue", OnBusy::Enqueue),
+    ("reject", OnBusy::Reject),
+    ("interrupt", OnBusy::Interrupt),
+];
+
+/// The longest time in milliseconds that a caller may wait for a run's end.
+const MAX_WAIT: u64 = 60_000;
+
+/// `POST /v1/sessions/{session}/runs` — accepts a run.
+///
+/// 202 with `Location`: the run is durable, not done.
+pub(crate) async fn create(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    params: Params,
+    body: JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    let draft = body.read(params, |fields| RunDraft {
+        input: fields.required("input", content).unwrap_or_default(),
+        on_busy: fields
+            .optional("on_busy", word(ON_BUSY))
+            .unwrap_or_default(),
+        metadata: fields.optional("metadata", object).unwrap_or_default(),
+    });
+    let run = api.use_cases.accept_run(&caller, session, draft).await?;
+    let location = format!("/v1/runs/{}", run.id);
+    let body = Json(RunBody::from(run));
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body))
+}
+
+/// `GET /v1/runs/{run}` — one run; with `wait_ms`, as soon as it has ended or that time is over.
+pub(crate) async fn read(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(run): PathId<RunId>,
+    mut params: Params,
+) -> Result<Json<RunBody>, Problem> {
+    let wait = params.number("wait_ms", 0, MAX_WAIT).unwrap_or(0);
+    let wait = params.input(Duration::from_millis(wait));
+    let found = tokio::select! {
+        found = api.use_cases.run(&caller, run, wait) => found,
+        // Nobody is kept waiting by a process that goes away.
+        () = api.readiness.draining.cancelled() => {
+            api.use_cases.run(&caller, run, Input::new(Duration::ZERO)).await
+        }
+    };
+    Ok(Json(found?.into()))
+}
+
+/// `GET /v1/runs` — runs, newest first.
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    mut params: Params,
+) -> Result<Json<ListBody<RunBody>>, Problem> {
+    let query = RunQuery {
+        session: params.id("session_id"),
+        ..query(&mut params)
+    };
+    let paging = params.paging("runs".to_owned())?;
+    let query = params.input(query).accepted()?;
+    let page = api.use_cases.runs(&caller, query, paging.request()).await?;
+    Ok(Json(paging.page(page)))
+}
+
+/// `GET /v1/sessions/{session}/runs` — a session's runs, newest first.
+pub(crate) async fn list_in_session(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    mut params: Params,
+) -> Result<Json<ListBody<RunBody>>, Problem> {
+    let named = params.id("session_id").unwrap_or(session);
+    let query = RunQuery {
+        session: Some(session),
+        ..query(&mut params)
+    };
+    let paging = params.paging(format!("sessions/{session}/runs"))?;
+    api.use_cases.session(&caller, session).await?;
+    let query = params.input(query).accepted()?;
+    if named != session {
+        return Ok(Json(paging.slice(Vec::<Run>::new())));
+    }
+    let page = api.use_cases.runs(&caller, query, paging.request()).await?;
+    Ok(Json(paging.page(page)))
+}
+
+/// `GET /v1/runs/{run}/tool-calls` — the journal, by turn and position.
+pub(crate) async fn tool_calls(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(run): PathId<RunId>,
+    mut params: Params,
+) -> Result<Json<ListBody<ToolCallBody>>, Problem> {
+    let paging = params.paging(format!("runs/{run}/tool-calls"))?;
+    let nothing = params.input(());
+    let calls = api.use_cases.tool_calls(&caller, run, nothing).await?;
+    Ok(Json(paging.slice(calls)))
+}
+
+/// `POST /v1/runs/{run}/cancel` — asks for a run's end.
+pub(crate) async fn cancel(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(run): PathId<RunId>,
+    params: Params,
+    body: OptionalBody,
+) -> Result<impl IntoResponse, Problem> {
+    let nothing = body.nothing(params);
+    let run = api.use_cases.cancel_run(&caller, run, nothing).await?;
+    Ok((StatusCode::ACCEPTED, Json(RunBody::from(run))))
+}
+
+/// The filters that both lists have.
+fn query(params: &mut Params) -> RunQuery {
+    let states = RunStatus::ALL.map(|status| (status.as_str(), status));
+    RunQuery {
+        states: params.words("state", &states),
+        session: None,
+        agent: params.agent("agent"),
+    }
+}

@@ -1,0 +1,146 @@
+//! Sessions.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use hango_application::use_cases::{SessionDraft, SessionQuery};
+use hango_domain::session::Session;
+use hango_domain::{AgentId, SessionId, TenantId, UserId};
+use hango_ports::agent_store::AgentRef;
+use hango_ports::session_store::SessionPatch;
+use http::{StatusCode, header};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::Api;
+use crate::auth::Authenticated;
+use crate::body::JsonBody;
+use crate::fields::{object, text};
+use crate::paging::ListBody;
+use crate::params::{Params, PathId, agent_ref};
+use crate::problem::Problem;
+use crate::time::Time;
+
+/// A session.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionBody {
+    id: SessionId,
+    tenant_id: TenantId,
+    agent_id: AgentId,
+    created_by: UserId,
+    title: String,
+    metadata: Map<String, Value>,
+    created_at: Time,
+    updated_at: Time,
+}
+
+/// `POST /v1/sessions` — makes a session with an agent.
+pub(crate) async fn create(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    params: Params,
+    body: JsonBody,
+) -> Result<impl IntoResponse, Problem> {
+    let draft = body.read(params, |fields| SessionDraft {
+        agent: fields
+            .required("agent", text)
+            .and_then(|agent| agent_ref(&agent))
+            // No agent has that slug.
+            .unwrap_or(AgentRef::Slug(String::new())),
+        title: fields.optional("title", text).unwrap_or_default(),
+        metadata: fields.optional("metadata", object).unwrap_or_default(),
+    });
+    let session = api.use_cases.create_session(&caller, draft).await?;
+    let location = format!("/v1/sessions/{}", session.id);
+    let body = Json(SessionBody::from(session));
+    Ok((StatusCode::CREATED, [(header::LOCATION, location)], body))
+}
+
+/// `GET /v1/sessions` — sessions, newest first.
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    mut params: Params,
+) -> Result<Json<ListBody<SessionBody>>, Problem> {
+    let query = SessionQuery {
+        agent: params.agent("agent"),
+        created_by: params.id("created_by"),
+    };
+    let paging = params.paging("sessions".to_owned())?;
+    let query = params.input(query).accepted()?;
+    let page = api
+        .use_cases
+        .sessions(&caller, query, paging.request())
+        .await?;
+    Ok(Json(paging.page(page)))
+}
+
+/// `GET /v1/sessions/{session}` — one session.
+pub(crate) async fn read(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    params: Params,
+) -> Result<Json<SessionBody>, Problem> {
+    let session = api.use_cases.session(&caller, session).await?;
+    params.input(()).accepted()?;
+    Ok(Json(session.into()))
+}
+
+/// `PATCH /v1/sessions/{session}` — changes what is given.
+pub(crate) async fn update(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    params: Params,
+    body: JsonBody,
+) -> Result<Json<SessionBody>, Problem> {
+    let patch = body.read(params, |fields| SessionPatch {
+        title: fields.optional("title", text),
+        metadata: fields.optional("metadata", object),
+    });
+    let session = api
+        .use_cases
+        .update_session(&caller, session, patch)
+        .await?;
+    Ok(Json(session.into()))
+}
+
+/// `DELETE /v1/sessions/{session}` — removes a session and all that is under it.
+pub(crate) async fn delete(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(session): PathId<SessionId>,
+    params: Params,
+) -> Result<StatusCode, Problem> {
+    let nothing = params.input(());
+    api.use_cases
+        .delete_session(&caller, session, nothing)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<Session> for SessionBody {
+    fn from(session: Session) -> Self {
+        let Session {
+            id,
+            tenant_id,
+            agent_id,
+            created_by,
+            title,
+            metadata,
+            created_at,
+            updated_at,
+        } = session;
+        Self {
+            id,
+            tenant_id,
+            agent_id,
+            created_by,
+            title,
+            metadata,
+            created_at: Time(created_at),
+            updated_at: Time(updated_at),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The accept loop. It is hango's own because a stock one sets no timer, and without a timer a client
+//! that sends half a request holds its connection for ever.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tower::ServiceExt as _;
+
+/// Headers longer than this are refused while they are read; the API refuses shorter ones in its own
+/// format.
+const MAX_HEAD: usize = 128 * 1024;
+
+/// How long to wait when the process has no room for a connection.
+const NO_ROOM: Duration = Duration::from_millis(100);
+
+/// What bounds the connections of a listener.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ServeLimits {
+    /// The most connections at a time; more wait to be accepted.
+    pub connections: usize,
+    /// How long a connection may take to bring a request's headers, its idle time before included.
+    pub header_timeout: Duration,
+    /// How long requests may take to end once the shutdown began.
+    pub drain: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            header_timeout: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Serves `router` on `listener` until `shutdown`; then takes no more connections and requests, and
+/// returns when those that were begun have ended, or their time is over.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+    limits: ServeLimits,
+) {
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let mut connections = JoinSet::new();
+    let mut shutdown = pin!(shutdown);
+    loop {
+        let accepted = async {
+            let permit = room.clone().acquire_owned().await;
+            (accept(&listener).await, permit)
+        };
+        let (stream, permit) = tokio::select! {
+            accepted = accepted => accepted,
+            () = &mut shutdown => break,
+        };
+        let connection = graceful.watch(connection(stream, router.clone(), limits));
+        connections.spawn(async move {
+            let _permit = permit;
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection broke");
+            }
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    drop(listener);
+    if timeout(limits.drain, graceful.shutdown()).await.is_err() {
+        tracing::warn!("requests that did not end in time are cut off");
+    }
+    connections.shutdown().await;
+}
+
+/// The next connection. What goes wrong with one, or for want of room, does not end the server.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) if is_of_one_connection(&error) => {}
+            Err(error) => {
+                tracing::warn!(%error, "no connection could be accepted");
+                sleep(NO_ROOM).await;
+            }
+        }
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionReset
+    )
+}
+
+fn connection(
+    stream: TcpStream,
+    router: Router,
+    limits: ServeLimits,
+) -> http1::Connection<
+    TokioIo<TcpStream>,
+    impl hyper::service::HttpService<
+        Incoming,
+        ResBody = axum::body::Body,
+        Error = Infallible,
+        Future: Send,
+    >,
+> {
+    // Answers are small and wanted at once.
+    let _ = stream.set_nodelay(true);
+    let service =
+        router.map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new));
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_timeout)
+        .max_header_size(MAX_HEAD)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+}

@@ -1,0 +1,18 @@
+//! Moments as callers see them: RFC 3339, in UTC, with microseconds.
+
+use chrono::{DateTime, SecondsFormat};
+use hango_domain::Timestamp;
+use serde::{Serialize, Serializer};
+
+/// A moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time(pub(crate) Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Beyond what the calendar knows there is only its end.
+        let at = DateTime::from_timestamp_micros(self.0.as_micros());
+        let at = at.unwrap_or(DateTime::<chrono::Utc>::MAX_UTC);
+        serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Micros, true))
+    }
+}
