@@ -380,3 +380,6 @@ pub fn asks_for_tools(message: &Message) -> bool {
         .iter()
         .any(|block| block.tool_use_id().is_some())
 }
+
+#[cfg(test)]
+mod tests;

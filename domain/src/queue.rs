@@ -91,3 +91,6 @@ pub fn eligible(pending: &[Pending], limits: ClaimLimits, now: Timestamp) -> Vec
         .map(|(_, head)| head.run)
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

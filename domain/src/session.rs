@@ -121,3 +121,6 @@ impl SessionLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,8 @@
 
 mod batch;
 mod end;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 use std::collections::BTreeMap;

@@ -272,10 +272,10 @@ pub(crate) fn reclaim(max_stalled: u32) -> Change {
     })
 }
 
-/// What a start-up wants that knows of no other process.
+/// What a start-up wants that knows of no other process, and never fails a run.
 pub(crate) fn take_back() -> Change {
     Change::Reclaim(Reclaim {
-        max_stalled: 5,
+        max_stalled: 0,
         expired_only: false,
         closing: Some(closing()),
     })
