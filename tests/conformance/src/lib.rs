@@ -6,12 +6,28 @@
 //! [`life`] and [`queue`] compare a store with the domain's own functions over random input; the other
 //! groups say the rules one by one, for people.
 
+pub mod agents;
+pub mod audit;
+pub mod cancel;
+pub mod claim;
 mod clock;
+pub mod fence;
 mod fixture;
+pub mod journal;
 pub mod life;
+pub mod line;
 mod model;
+pub mod pages;
+pub mod people;
+pub mod queue;
 mod random;
+pub mod renewal;
 mod runs;
+pub mod sessions;
+pub mod sweep;
+pub mod tenancy;
+pub mod text;
+pub mod turn;
 mod writes;
 
 pub use clock::ManualClock;
@@ -29,6 +45,151 @@ macro_rules! store_tests {
         $crate::store_tests! { @each $empty_stores;
             life {
                 any_history_ends_where_the_rules_say
+            }
+            queue {
+                any_claim_gets_what_the_queues_rule_names
+            }
+            fence {
+                a_lost_lease_writes_nothing
+                a_process_cannot_write_as_its_former_self
+                a_lost_lease_writes_nothing_while_the_run_waits
+                a_guessed_lease_writes_nothing
+                nothing_is_written_behind_the_end
+                a_late_write_is_taken_while_nobody_took_the_run
+            }
+            claim {
+                of_eight_claimers_exactly_one_wins
+                racing_batches_hand_out_each_run_once
+                a_claim_brings_all_that_the_executor_needs
+                a_later_claim_tells_how_long_ago_the_run_was_started_first
+                runs_of_a_session_start_in_their_order
+                a_waiting_run_holds_back_the_later_ones_of_its_session
+                a_batch_has_at_most_one_run_of_a_session
+                tenants_take_turns
+                a_suspended_tenants_runs_are_not_claimed
+                a_tenants_cap_is_kept
+                a_run_of_a_newer_memory_format_is_left_to_who_can_read_it
+                who_asks_for_one_run_gets_that_one_or_nothing
+            }
+            turn {
+                the_input_is_said_once_however_often_the_run_is_claimed
+                a_turn_that_was_begun_and_not_answered_is_discarded_at_the_next_claim
+                a_boundary_commits_all_of_its_turn
+                a_boundary_out_of_order_leaves_nothing
+                a_turn_has_one_answer
+                a_turn_without_an_answer_has_no_boundary
+                the_end_commits_its_turn_and_the_terminal_event
+                a_failure_is_kept_with_its_reason
+                tries_are_counted_across_claims_until_the_turn_completes
+                each_write_can_be_repeated_after_an_unknown_outcome
+                a_repeat_is_recognised_before_the_fence_refuses
+            }
+            journal {
+                an_answer_journals_its_whole_batch
+                a_result_begins_the_call_that_takes_its_place
+                unreadable_arguments_are_kept_beside_the_call
+                a_claim_brings_the_journal_of_the_open_turn
+                a_new_attempt_goes_on_with_the_open_calls
+                turns_that_are_complete_stay_in_the_journal
+            }
+            sweep {
+                a_live_lease_is_not_taken
+                a_run_that_was_taken_back_goes_on_behind_its_last_turn
+                the_longest_silent_is_taken_first
+                a_start_up_takes_back_every_running_run_at_once
+                each_stalled_attempt_waits_longer
+                a_run_that_stalls_too_often_fails_and_its_session_goes_on
+                a_completed_turn_forgets_the_stalls_before_it
+                a_cancel_that_was_asked_for_wins_over_the_sweep
+                the_sweep_answers_the_open_calls_of_a_run_that_it_ends
+                the_sweep_leaves_open_the_calls_of_a_run_that_goes_on
+            }
+            cancel {
+                a_queued_run_ends_at_once
+                a_running_run_is_asked_to_end
+                asking_again_changes_nothing
+                a_run_that_ended_refuses
+                an_end_after_the_request_is_a_cancelled_one
+                a_run_that_is_given_back_ends_instead
+                a_run_that_is_given_back_at_its_boundary_ends_there
+                a_queued_run_answers_its_open_calls_as_it_ends
+            }
+            line {
+                the_cap_is_exact_whatever_races_for_it
+                an_end_makes_room
+                reject_refuses_a_busy_session
+                interrupt_ends_what_is_pending_and_starts_behind_it
+                an_interrupt_that_is_refused_cancels_nothing
+                an_interrupt_answers_open_calls
+                a_run_is_accepted_once
+                a_run_is_kept_as_it_was_accepted
+            }
+            renewal {
+                a_renewal_pushes_the_end_away
+                renewed_lost_and_forgotten_leases_are_told_apart
+                a_lease_that_ran_out_is_not_renewed
+                a_former_attempt_is_lost_and_the_present_one_an_orphan
+                a_claim_whose_answer_was_lost_is_found
+                every_renewal_and_write_tells_what_is_true_now
+            }
+            tenancy {
+                another_tenant_sees_nothing
+                another_member_sees_nothing
+                a_members_session_is_his_and_the_admins
+                an_agent_is_its_tenants_alone
+                an_audit_trail_is_its_tenants_alone
+            }
+            text {
+                text_of_any_kind_comes_back_as_it_was
+                the_null_character_of_a_model_is_replaced
+                the_null_character_of_a_tool_is_replaced
+                an_event_names_the_call_as_the_journal_has_it
+            }
+            people {
+                a_tenant_is_added_with_its_owner_and_his_key
+                a_tenants_slug_is_taken_once
+                a_keys_prefix_is_taken_once
+                an_address_is_taken_once_in_its_tenant
+                a_user_is_there_for_his_tenant_only
+                a_user_is_changed_in_what_is_named
+                the_last_active_owner_stays_one
+                owners_who_demote_each_other_leave_one
+                a_key_is_revoked_once
+                a_keys_use_is_noted_to_the_minute
+                a_credential_is_as_all_of_it_is_now
+            }
+            agents {
+                an_agent_is_found_by_id_and_slug
+                a_slug_is_taken_even_by_an_archived_agent
+                a_change_makes_the_version_one_higher
+                a_change_from_another_version_is_refused
+                an_archived_agent_stays_readable
+                an_archived_agent_takes_nothing_new
+                a_run_keeps_the_agent_as_it_was
+            }
+            sessions {
+                a_session_is_found_as_it_was_made
+                a_session_is_changed_in_what_is_named
+                a_message_without_a_run_stands_between_those_of_runs
+                a_running_run_refuses_messages
+                messages_are_read_from_a_number_on
+                a_busy_session_is_not_removed
+                a_removed_session_takes_all_with_it_but_the_audit_trail
+            }
+            pages {
+                runs_are_read_once_while_others_come_in
+                a_full_last_page_has_no_next
+                runs_are_found_by_state_session_and_agent
+                sessions_and_agents_are_listed_newest_first
+                the_audit_trail_is_read_in_pages
+                events_are_read_behind_a_number
+            }
+            audit {
+                a_row_is_kept_as_it_was_given
+                an_accepted_run_has_one_row_with_its_trace
+                a_refused_run_has_no_row
+                rows_are_found_by_action_target_and_actor
+                a_store_that_works_says_so
             }
         }
     };

@@ -1,0 +1,304 @@
+//! Tenants, users and keys.
+
+use std::time::Duration;
+
+use hango_domain::access::Role;
+use hango_domain::people::{Tenant, TenantStatus, User, UserStatus};
+use hango_domain::{ApiKeyId, TenantId, UserId};
+use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
+
+use crate::Fixture;
+
+/// A tenant comes with its first owner and his key, dated by the store.
+pub async fn a_tenant_is_added_with_its_owner_and_his_key(fixture: Fixture) {
+    let (tenant, at) = (fixture.new_tenant(), fixture.now());
+    let owner = fixture.new_user(tenant.id, Role::Owner);
+    let key = fixture.new_key(&owner);
+    let scope = fixture.tenant().await;
+    let audit = fixture.audit(&scope, "tenant.create", tenant.id.0);
+    let identities = &fixture.stores.identities;
+
+    let made = identities
+        .create_tenant(tenant.clone(), owner.clone(), key.clone(), audit)
+        .await;
+
+    let mut expected = Credential {
+        key,
+        user: owner,
+        tenant,
+    };
+    expected.key.created_at = at;
+    (expected.user.created_at, expected.user.updated_at) = (at, at);
+    (expected.tenant.created_at, expected.tenant.updated_at) = (at, at);
+    assert_eq!(made.expect("all is new"), expected);
+    let found = identities.credential(&expected.key.prefix).await;
+    assert_eq!(found.expect("reads work"), Some(expected.clone()));
+    let found = identities.tenant(&expected.tenant.slug).await;
+    assert_eq!(found.expect("reads work"), Some(expected.tenant));
+    let found = identities
+        .user(expected.user.tenant_id, expected.user.id)
+        .await;
+    assert_eq!(found.expect("reads work"), Some(expected.user));
+    let none = identities.credential("nobodyhasit_").await;
+    assert_eq!(none.expect("reads work"), None);
+}
+
+/// Slugs of tenants are unique; what is refused leaves nothing.
+pub async fn a_tenants_slug_is_taken_once(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let first = fixture.tenant().await;
+    let tenants = identities.tenants().await.expect("reads work");
+    let tenant = Tenant {
+        slug: tenants[0].slug.clone(),
+        ..fixture.new_tenant()
+    };
+    let owner = fixture.new_user(tenant.id, Role::Owner);
+    let key = fixture.new_key(&owner);
+    let prefix = key.prefix.clone();
+    let audit = fixture.audit(&first, "tenant.create", tenant.id.0);
+
+    let refused = identities.create_tenant(tenant, owner, key, audit).await;
+
+    assert!(matches!(refused, Err(IdentityStoreError::SlugTaken)));
+    assert_eq!(identities.tenants().await.expect("reads work"), tenants);
+    let found = identities.credential(&prefix).await;
+    assert_eq!(found.expect("reads work"), None);
+}
+
+/// A key's prefix is unique among all tenants.
+pub async fn a_keys_prefix_is_taken_once(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let (one, two) = (fixture.tenant().await, fixture.tenant().await);
+    let taken = identities.keys(one.tenant, None).await.expect("reads work");
+    let user = identities.user(two.tenant, two.user).await;
+    let user = user.expect("reads work").expect("the owner is there");
+    let mut key = fixture.new_key(&user);
+    key.prefix.clone_from(&taken[0].prefix);
+    let audit = fixture.audit(&two, "key.create", key.id.0);
+
+    let refused = identities.create_key(key, audit).await;
+
+    assert!(matches!(refused, Err(IdentityStoreError::PrefixTaken)));
+    let keys = identities.keys(two.tenant, None).await.expect("reads work");
+    assert_eq!(keys.len(), 1);
+}
+
+/// An address is taken once in a tenant, and free in every other.
+pub async fn an_address_is_taken_once_in_its_tenant(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let (one, two) = (fixture.tenant().await, fixture.tenant().await);
+    let first = fixture.new_user(one.tenant, Role::Member);
+    let named = |tenant| User {
+        email: first.email.clone(),
+        ..fixture.new_user(tenant, Role::Member)
+    };
+    let create = async |user: User, by| {
+        let audit = fixture.audit(by, "user.create", user.id.0);
+        identities.create_user(user, audit).await
+    };
+    let first = create(first.clone(), &one).await.expect("all is new");
+
+    let again = create(named(one.tenant), &one).await;
+    assert!(matches!(again, Err(IdentityStoreError::EmailTaken)));
+    let elsewhere = create(named(two.tenant), &two).await.expect("it is free");
+    let nowhere = create(
+        fixture.new_user(TenantId(fixture.uuid()), Role::Member),
+        &one,
+    )
+    .await;
+    assert!(matches!(nowhere, Err(IdentityStoreError::NotFound)));
+
+    for (tenant, user) in [(one.tenant, first), (two.tenant, elsewhere)] {
+        let found = identities.user_by_email(tenant, &user.email).await;
+        assert_eq!(found.expect("reads work"), Some(user));
+    }
+}
+
+/// A user is found in his tenant only.
+pub async fn a_user_is_there_for_his_tenant_only(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let (one, two) = (fixture.tenant().await, fixture.tenant().await);
+
+    let found = identities.user(two.tenant, one.user).await;
+    assert_eq!(found.expect("reads work"), None);
+    let audit = fixture.audit(&two, "user.update", one.user.0);
+    let patch = UserPatch::default();
+    let updated = identities
+        .update_user(two.tenant, one.user, patch, audit)
+        .await;
+    assert!(matches!(updated, Err(IdentityStoreError::NotFound)));
+    let stranger = User {
+        tenant_id: two.tenant,
+        id: one.user,
+        ..fixture.new_user(two.tenant, Role::Member)
+    };
+    let key = fixture.new_key(&stranger);
+    let audit = fixture.audit(&two, "key.create", key.id.0);
+    let refused = identities.create_key(key, audit).await;
+    assert!(matches!(refused, Err(IdentityStoreError::NotFound)));
+    let keys = identities.keys(two.tenant, Some(one.user)).await;
+    assert_eq!(keys.expect("reads work"), []);
+}
+
+/// A change of a user replaces what it names, and dates it.
+pub async fn a_user_is_changed_in_what_is_named(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    let member = fixture.user(&owner, Role::Member).await;
+    let before = identities.user(owner.tenant, member.user).await;
+    let before = before.expect("reads work").expect("he is there");
+    fixture.clock.advance(Duration::from_secs(5));
+
+    let patch = UserPatch {
+        name: Some("Ärmel".to_owned()),
+        role: Some(Role::Admin),
+        status: None,
+    };
+    fixture.change_user(&owner, member.user, patch).await;
+
+    let expected = User {
+        name: "Ärmel".to_owned(),
+        role: Role::Admin,
+        updated_at: fixture.now(),
+        ..before
+    };
+    let found = identities.user(owner.tenant, member.user).await;
+    assert_eq!(found.expect("reads work"), Some(expected));
+}
+
+/// A tenant keeps one active owner: the last one is neither demoted nor disabled.
+pub async fn the_last_active_owner_stays_one(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    let second = fixture.user(&owner, Role::Owner).await;
+    let demoted = UserPatch {
+        role: Some(Role::Admin),
+        ..UserPatch::default()
+    };
+    let disabled = UserPatch {
+        status: Some(UserStatus::Disabled),
+        ..UserPatch::default()
+    };
+    let change = async |user: UserId, patch: &UserPatch| {
+        let audit = fixture.audit(&owner, "user.update", user.0);
+        let patch = patch.clone();
+        identities
+            .update_user(owner.tenant, user, patch, audit)
+            .await
+    };
+
+    change(second.user, &disabled)
+        .await
+        .expect("another one stays");
+    let before = identities.user(owner.tenant, owner.user).await;
+    for patch in [&demoted, &disabled] {
+        let refused = change(owner.user, patch).await;
+        assert!(matches!(refused, Err(IdentityStoreError::LastOwner)));
+    }
+    let after = identities.user(owner.tenant, owner.user).await;
+    assert_eq!(after.expect("reads work"), before.expect("reads work"));
+    change(second.user, &demoted)
+        .await
+        .expect("he is not active");
+}
+
+/// Two owners who demote each other at once leave one.
+pub async fn owners_who_demote_each_other_leave_one(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    for _ in 0..10 {
+        let one = fixture.tenant().await;
+        let two = fixture.user(&one, Role::Owner).await;
+        let demote = async |user: UserId| {
+            let audit = fixture.audit(&one, "user.update", user.0);
+            let patch = UserPatch {
+                role: Some(Role::Member),
+                ..UserPatch::default()
+            };
+            identities.update_user(one.tenant, user, patch, audit).await
+        };
+
+        let both = futures::future::join(demote(one.user), demote(two.user)).await;
+
+        let made = [both.0.is_ok(), both.1.is_ok()];
+        assert_eq!(made.iter().filter(|made| **made).count(), 1);
+    }
+}
+
+/// Keys are listed newest first, and revoked once.
+pub async fn a_key_is_revoked_once(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    let user = identities.user(owner.tenant, owner.user).await;
+    let user = user.expect("reads work").expect("the owner is there");
+    fixture.clock.advance(Duration::from_secs(1));
+    let key = fixture.new_key(&user);
+    let audit = fixture.audit(&owner, "key.create", key.id.0);
+    let key = identities.create_key(key, audit).await.expect("all is new");
+    let keys = identities.keys(owner.tenant, Some(owner.user)).await;
+    let keys = keys.expect("reads work");
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], key);
+    let revoke = async |key: ApiKeyId| {
+        let audit = fixture.audit(&owner, "key.revoke", key.0);
+        identities.revoke_key(key, audit).await
+    };
+
+    revoke(key.id).await.expect("the key is there");
+    let at = fixture.now();
+    fixture.clock.advance(Duration::from_secs(1));
+    revoke(key.id).await.expect("the key is there");
+
+    let found = identities.credential(&key.prefix).await;
+    let found = found.expect("reads work").map(|found| found.key.revoked_at);
+    assert_eq!(found, Some(Some(at)));
+    let unknown = revoke(ApiKeyId(fixture.uuid())).await;
+    assert!(matches!(unknown, Err(IdentityStoreError::NotFound)));
+}
+
+/// The last use of a key is known to the minute.
+pub async fn a_keys_use_is_noted_to_the_minute(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    let last_used = async || {
+        let keys = identities.keys(owner.tenant, None).await;
+        keys.expect("reads work")[0].last_used_at
+    };
+    assert_eq!(last_used().await, None);
+    let key = owner.key.expect("the first owner has a key");
+
+    for _ in 0..3 {
+        identities.touch(key).await.expect("the key is there");
+        let used = last_used().await.expect("it was noted");
+        assert!(fixture.now().since(used) < Duration::from_secs(60));
+        fixture.clock.advance(Duration::from_secs(60));
+    }
+}
+
+/// A credential shows its tenant and user as they are now.
+pub async fn a_credential_is_as_all_of_it_is_now(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    fixture.user(&owner, Role::Owner).await;
+    let keys = identities
+        .keys(owner.tenant, None)
+        .await
+        .expect("reads work");
+    fixture.set_tenant(&owner, TenantStatus::Suspended).await;
+    let disabled = UserPatch {
+        status: Some(UserStatus::Disabled),
+        ..UserPatch::default()
+    };
+    fixture.change_user(&owner, owner.user, disabled).await;
+
+    let found = identities.credential(&keys[0].prefix).await;
+
+    let found = found.expect("reads work").expect("the key is there");
+    assert_eq!(found.tenant.status, TenantStatus::Suspended);
+    assert_eq!(found.user.status, UserStatus::Disabled);
+    let audit = fixture.audit(&owner, "tenant.update", owner.tenant.0);
+    let nowhere = TenantId(fixture.uuid());
+    let unknown = identities
+        .set_tenant_status(nowhere, TenantStatus::Active, audit)
+        .await;
+    assert!(matches!(unknown, Err(IdentityStoreError::NotFound)));
+}
