@@ -23,7 +23,7 @@ use axum::Router;
 use hango_application::use_cases::UseCases;
 
 pub use readiness::Readiness;
-pub use serve::{ServeLimits, serve};
+pub use serve::{Limits, serve};
 
 /// What the API is made of.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ pub struct Api {
     /// What callers can do.
     pub use_cases: Arc<UseCases>,
     /// Whether this process takes work.
-    pub readiness: Readiness,
+    pub readiness: Arc<Readiness>,
     /// The most bytes that a body may have.
     pub max_body_bytes: usize,
 }

@@ -28,21 +28,21 @@ const NO_ROOM: Duration = Duration::from_millis(100);
 
 /// What bounds the connections of a listener.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ServeLimits {
+pub struct Limits {
     /// The most connections at a time; more wait to be accepted.
     pub connections: usize,
     /// How long a connection may take to bring a request's headers, its idle time before included.
     pub header_timeout: Duration,
     /// How long requests may take to end once the shutdown began.
-    pub drain: Duration,
+    pub last_requests: Duration,
 }
 
-impl Default for ServeLimits {
+impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
             header_timeout: Duration::from_secs(30),
-            drain: Duration::from_secs(10),
+            last_requests: Duration::from_secs(10),
         }
     }
 }
@@ -53,7 +53,7 @@ pub async fn serve(
     listener: TcpListener,
     router: Router,
     shutdown: impl Future<Output = ()>,
-    limits: ServeLimits,
+    limits: Limits,
 ) {
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(limits.connections));
@@ -78,7 +78,10 @@ pub async fn serve(
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
-    if timeout(limits.drain, graceful.shutdown()).await.is_err() {
+    if timeout(limits.last_requests, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("requests that did not end in time are cut off");
     }
     connections.shutdown().await;
@@ -110,7 +113,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 fn connection(
     stream: TcpStream,
     router: Router,
-    limits: ServeLimits,
+    limits: Limits,
 ) -> http1::Connection<
     TokioIo<TcpStream>,
     impl hyper::service::HttpService<

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hango_domain::access::Scope;
 use hango_domain::people::{ApiKey, TenantStatus, UserStatus};
 use hango_domain::{ApiKeyId, Timestamp};
 use hango_ports::StoreFailure;
@@ -69,16 +68,7 @@ impl UseCases {
             })
             .ok_or(Unauthenticated::Refused)?;
         self.touch(&credential.key, now);
-        Ok(Caller {
-            scope: Scope {
-                tenant: credential.tenant.id,
-                user: credential.user.id,
-                role: credential.user.role,
-                key: Some(credential.key.id),
-            },
-            credential,
-            request,
-        })
+        Ok(Caller::new(credential, request))
     }
 
     /// Notes beside the request that the key is in use, if nobody did lately.

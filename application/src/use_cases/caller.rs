@@ -34,6 +34,21 @@ pub struct Traceparent {
 }
 
 impl Caller {
+    /// The caller whose credential was found to be good.
+    #[must_use]
+    pub const fn new(credential: Credential, request: RequestContext) -> Self {
+        Self {
+            scope: Scope {
+                tenant: credential.tenant.id,
+                user: credential.user.id,
+                role: credential.user.role,
+                key: Some(credential.key.id),
+            },
+            credential,
+            request,
+        }
+    }
+
     /// Refuses whom his role does not let administer the tenant.
     pub(super) fn must_administer(&self) -> Result<(), UseCaseError> {
         if self.scope.role.administers() {

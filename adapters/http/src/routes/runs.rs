@@ -65,7 +65,7 @@ pub(crate) async fn read(
     let found = tokio::select! {
         found = api.use_cases.run(&caller, run, wait) => found,
         // Nobody is kept waiting by a process that goes away.
-        () = api.readiness.draining.cancelled() => {
+        () = api.readiness.draining() => {
             api.use_cases.run(&caller, run, Input::new(Duration::ZERO)).await
         }
     };
