@@ -8,8 +8,8 @@ use crate::model::{ModelFailure, ModelFailureKind, ModelReply};
 use crate::run::{Change, End, Outcome, RequeueReason, RunError, RunErrorCode};
 
 impl AgentLoop {
-    pub(super) fn end_succeeded(&mut self, reply: ModelReply) -> Step {
-        let message = self.assistant(&reply);
+    pub(super) fn end_succeeded(&mut self, reply: &ModelReply) -> Step {
+        let message = self.assistant(reply);
         let turn = self.turn();
         let end = self.end(Outcome::Succeeded);
         self.finish(End {
@@ -144,7 +144,7 @@ impl AgentLoop {
 
     pub(super) fn end_internal(&mut self, what: &str) -> Step {
         self.stopped(
-            Stop::Internal(what.to_owned()),
+            &Stop::Internal(what.to_owned()),
             Vec::new(),
             Usage::default(),
         )
@@ -152,7 +152,7 @@ impl AgentLoop {
 
     /// What was being done was broken off: open calls are answered, what a stream had brought is kept
     /// for people.
-    pub(super) fn stopped(&mut self, reason: Stop, partial: Vec<Block>, usage: Usage) -> Step {
+    pub(super) fn stopped(&mut self, reason: &Stop, partial: Vec<Block>, usage: Usage) -> Step {
         let outcome = match reason {
             Stop::LeaseLost => return self.done(),
             Stop::Abort => {

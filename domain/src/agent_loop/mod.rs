@@ -270,7 +270,7 @@ impl AgentLoop {
             (Phase::New, Input::Begin { standing, append }) => Ok(self.begin(standing, append)),
             (Phase::Saving(after), Input::Saved { standing }) => Ok(self.saved(after, standing)),
             (Phase::Calling, Input::Replied { reply, left }) => Ok(match reply {
-                Ok(reply) => self.observe(reply),
+                Ok(reply) => self.observe(&reply),
                 Err(failure) => self.failed_try(failure, left),
             }),
             (Phase::Calling, Input::Blocked { wait, left }) => Ok(self.blocked(wait, left)),
@@ -290,7 +290,7 @@ impl AgentLoop {
                     partial,
                     usage,
                 },
-            ) => Ok(self.stopped(reason, partial, usage)),
+            ) => Ok(self.stopped(&reason, partial, usage)),
             (phase, input) => {
                 self.phase = phase;
                 Err(LoopError { got: name(&input) })
@@ -338,7 +338,7 @@ impl AgentLoop {
     /// run is given back at its next boundary; a claim is one for the creator, even amid a turn.
     fn stand(&mut self, standing: Standing, at_boundary: bool) -> Option<Step> {
         if standing.cancel_requested {
-            return Some(self.stopped(Stop::Cancel, Vec::new(), Usage::default()));
+            return Some(self.stopped(&Stop::Cancel, Vec::new(), Usage::default()));
         }
         if !standing.tenant_active {
             self.give_back_at_boundary(RequeueReason::TenantSuspended);

@@ -43,7 +43,7 @@ impl AgentLoop {
     }
 
     /// An answer arrived whole.
-    pub(super) fn observe(&mut self, reply: ModelReply) -> Step {
+    pub(super) fn observe(&mut self, reply: &ModelReply) -> Step {
         let asks = reply
             .content
             .iter()
@@ -51,14 +51,14 @@ impl AgentLoop {
         if asks {
             self.answered(reply)
         } else if reply.is_empty_answer() {
-            self.empty(&reply)
+            self.empty(reply)
         } else {
             self.end_succeeded(reply)
         }
     }
 
     /// An answer that asks for tools is kept before any of them is executed.
-    fn answered(&mut self, reply: ModelReply) -> Step {
+    fn answered(&mut self, reply: &ModelReply) -> Step {
         let turn = self.turn();
         let truncated = reply.stop_reason == StopReason::MaxTokens;
         let invalid = |id: &str| reply.invalid_inputs.get(id).cloned();
@@ -69,7 +69,7 @@ impl AgentLoop {
             self.limits.tool_concurrency,
             &mut self.ids,
         );
-        let message = self.assistant(&reply);
+        let message = self.assistant(reply);
         self.remember(message.clone());
         let batch = Batch::begin(self.run.id, turn, &calls, reply.usage, truncated);
         let starting = batch.started();

@@ -169,7 +169,7 @@ fn an_answers_calls_are_numbered_in_its_order_and_the_first_ones_start() {
 
 #[test]
 fn no_call_of_an_answer_that_was_cut_off_starts() {
-    let calls = batch(&[ask("a")], |_| None, true, 2, || Uuid::nil());
+    let calls = batch(&[ask("a")], |_| None, true, 2, Uuid::nil);
 
     assert!(calls.iter().all(|call| !call.starts));
 }

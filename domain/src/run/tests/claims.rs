@@ -64,7 +64,7 @@ fn a_run_that_is_running_is_not_claimed_again() {
 #[test]
 fn a_run_that_waits_is_claimed_at_the_moment_it_waits_for_and_not_before() {
     let waiting = GiveBack {
-        delay: Duration::from_secs(60),
+        delay: Duration::from_mins(1),
         reason: RequeueReason::ProviderWait,
         ..give_back(lease(1), 1)
     };

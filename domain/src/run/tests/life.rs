@@ -219,13 +219,11 @@ fn live(moves: &[Move], reached: &mut HashSet<Transition>) -> Result<(), TestCas
             continue;
         };
         let unchanged = world.run.clone();
-        match check(&mut world, &change)? {
-            Some(moved) => reached.insert(moved),
-            None => {
-                prop_assert_eq!(&world.run, &unchanged);
-                false
-            }
-        };
+        if let Some(moved) = check(&mut world, &change)? {
+            reached.insert(moved);
+        } else {
+            prop_assert_eq!(&world.run, &unchanged);
+        }
         if matches!(change, Change::Claim { .. }) {
             let fresh = world.run.lease().filter(|it| !world.leases.contains(it));
             world.leases.extend(fresh);
