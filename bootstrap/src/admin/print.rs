@@ -1,5 +1,7 @@
 //! What an administrator is told: lines for people, or JSON in the shapes of the HTTP contract.
 
+use std::fmt::Write;
+
 use chrono::{DateTime, SecondsFormat};
 use hango_application::use_cases::KeyText;
 use hango_domain::Timestamp;
@@ -50,13 +52,21 @@ impl Outcome {
                 made.user.id,
                 shown_once(text)
             ),
-            Self::Tenants(tenants) => tenants
-                .iter()
-                .map(|tenant| {
-                    let status = tenant.status.as_str();
-                    format!("{} {status} {} {}\n", tenant.slug, tenant.id, tenant.name)
-                })
-                .collect(),
+            Self::Tenants(tenants) => {
+                let mut lines = String::new();
+                for Tenant {
+                    slug,
+                    status,
+                    id,
+                    name,
+                    ..
+                } in tenants
+                {
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(lines, "{slug} {} {id} {name}", status.as_str());
+                }
+                lines
+            }
             Self::User(user) => format!(
                 "user {} {} {} {}\n",
                 user.email,

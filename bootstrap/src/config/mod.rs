@@ -19,13 +19,13 @@ pub(crate) use problems::Problems;
 pub(crate) use providers::{DEMO, ProviderConfig, ProviderKind};
 pub(crate) use settings::Settings;
 pub(crate) use show::{Shown, help};
-pub(crate) use tools::HttpToolConfig;
 pub(crate) use values::Environment;
 
 use std::ops::Range;
 
 use hango_application::use_cases::ApiSettings;
 use hango_domain::agent::RunLimits;
+use hango_tools::HttpToolSettings;
 
 use values::{Setting, Values};
 
@@ -37,7 +37,7 @@ pub(crate) struct Config {
     /// Every provider, the built-in `demo` last.
     pub(crate) providers: Vec<ProviderConfig>,
     /// The operator's own tools.
-    pub(crate) http_tools: Vec<HttpToolConfig>,
+    pub(crate) http_tools: Vec<HttpToolSettings>,
     /// Every setting as anyone may see it.
     pub(crate) shown: Vec<Shown>,
     /// Variables that ask for what this build does not have.

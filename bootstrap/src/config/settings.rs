@@ -60,8 +60,6 @@ settings! {
         "HANGO_DATABASE_MAX_CONNECTIONS", Text("10"), Plain, number(3, 10_000);
     /// Whether serve brings the schema up to date.
     auto_migrate: bool = "HANGO_AUTO_MIGRATE", Text("true"), Plain, switch;
-    /// Opens the API that makes tenants; without it nobody may.
-    admin_token: Option<SecretString> = "HANGO_ADMIN_TOKEN", UNSET, Secret, optional(secret);
     /// A whole key of tenant default, which is made at start if it is not there.
     bootstrap_api_key: Option<KeyText> =
         "HANGO_BOOTSTRAP_API_KEY", UNSET, Secret, optional(api_key);
@@ -99,8 +97,6 @@ settings! {
     run_deadline: Duration = "HANGO_RUN_DEADLINE", Text("30m"), Plain, span;
     /// How long a shutdown waits for turns to end; should hold a full one.
     drain_timeout: Duration = "HANGO_DRAIN_TIMEOUT", Text("120s"), Plain, duration;
-    /// Equal tool calls of one run, at which the call is not made any more.
-    repeat_call_threshold: u32 = "HANGO_REPEAT_CALL_THRESHOLD", Text("3"), Plain, number(2, 1000);
     /// How long a provider may take to be connected.
     provider_connect_timeout: Duration =
         "HANGO_PROVIDER_CONNECT_TIMEOUT", Text("10s"), Plain, span;

@@ -149,6 +149,7 @@ fn what_this_build_does_not_have_is_refused_and_not_ignored() {
         ("HANGO_DATABASE_URL", "postgres://localhost/hango"),
         ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
         ("HANGO_RETENTION", "720h"),
+        ("HANGO_ADMIN_TOKEN", "open sesame"),
         ("HANGO_RATE_LIMIT_PER_KEY", "10"),
         ("HANGO_TRACE_LLM_CONTENT", "true"),
         ("HANGO_HTTP_FETCH_ALLOWED_HOSTS", "good.example"),
@@ -313,7 +314,7 @@ fn two_tools_of_one_name_are_refused() {
 #[test]
 fn what_is_shown_holds_no_secret_and_says_where_values_come_from() {
     let config = loaded(
-        &[("HANGO_ADMIN_TOKEN", "hush"), ("OPENAI_API_KEY", "hush")],
+        &[("OPENAI_API_KEY", "hush")],
         "run_workers = 8\nopenai_base_url = 'http://h/v1?key=hush'",
     );
 
@@ -321,7 +322,7 @@ fn what_is_shown_holds_no_secret_and_says_where_values_come_from() {
 
     assert!(!shown.contains("hush"), "{shown}");
     for (name, origin) in [
-        ("HANGO_ADMIN_TOKEN ", "environment"),
+        ("OPENAI_API_KEY ", "environment"),
         ("HANGO_RUN_WORKERS ", "file"),
         ("HANGO_LISTEN ", "default"),
     ] {

@@ -1,12 +1,10 @@
 //! Tools of an operator's own: `[[tools.http]]` of the file.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use hango_domain::tool::{Idempotency, is_tool_name};
-use http::HeaderMap;
-use serde_json::{Map, Value as Json, json};
-use url::Url;
+use hango_tools::HttpToolSettings;
+use serde_json::{Value as Json, json};
 
 use super::parse::{self, Parsed};
 use super::problems::{Problems, unknown};
@@ -14,32 +12,13 @@ use super::section::Section;
 use super::settings::Settings;
 use super::values::Environment;
 
-/// A tool that is a URL to which a call's arguments are posted.
-#[derive(Clone)]
-pub(crate) struct HttpToolConfig {
-    /// What a model calls it.
-    pub(crate) name: String,
-    /// What a model reads of it.
-    pub(crate) description: String,
-    /// Where calls go.
-    pub(crate) url: Url,
-    /// What may happen to a call that a crash left in doubt.
-    pub(crate) idempotency: Idempotency,
-    /// How long one call may take.
-    pub(crate) timeout: Duration,
-    /// Sent with every call.
-    pub(crate) headers: HeaderMap,
-    /// A JSON Schema object of the arguments; without one there are none.
-    pub(crate) parameters: Map<String, Json>,
-}
-
 /// The tools of the section `[tools]`, in their order.
 pub(super) fn read(
     mut section: toml::Table,
     settings: &Settings,
     environment: &Environment,
     problems: &mut Problems,
-) -> Vec<HttpToolConfig> {
+) -> Vec<HttpToolSettings> {
     let entries = section.remove("http");
     for key in section.keys() {
         problems.at(format_args!("tools.{key}"), unknown(key, ["http"]));
@@ -76,7 +55,7 @@ fn tool(
     section: &mut Section<'_>,
     settings: &Settings,
     environment: &Environment,
-) -> Option<HttpToolConfig> {
+) -> Option<HttpToolSettings> {
     let name = section.required("name", name);
     let description = section.required("description", parse::text);
     let url = section.required("url", parse::http_url);
@@ -88,14 +67,15 @@ fn tool(
     if *kind != json!("object") {
         section.wrong("parameters", "its type is not object");
     }
-    Some(HttpToolConfig {
+    Some(HttpToolSettings {
         name: name?,
         description: description?,
         url: url?,
         idempotency: idempotency?,
         timeout: timeout.unwrap_or(settings.tool_timeout),
         headers,
-        parameters,
+        parameters: Json::Object(parameters),
+        max_output_bytes: settings.tool_output_max_bytes,
     })
 }
 
