@@ -13,7 +13,7 @@ use crate::MemoryStore;
 use crate::state::State;
 
 /// How exactly the last use of a key is known.
-const TOUCH_EVERY: Duration = Duration::from_secs(60);
+const TOUCH_EVERY: Duration = Duration::from_mins(1);
 
 type Answer<T> = Result<T, IdentityStoreError>;
 

@@ -77,7 +77,7 @@ pub async fn a_change_makes_the_version_one_higher(fixture: Fixture) {
     let place = fixture.place().await;
     fixture.clock.advance(Duration::from_secs(5));
     let mut settings = place.agent.settings.clone();
-    settings.model = "model-2".to_owned();
+    "model-2".clone_into(&mut settings.model);
     settings.temperature = None;
 
     let patch = AgentPatch {
@@ -174,7 +174,7 @@ pub async fn a_run_keeps_the_agent_as_it_was(fixture: Fixture) {
     let place = fixture.place().await;
     let before = fixture.run(&place).await;
     let mut settings = place.agent.settings.clone();
-    settings.system_prompt = "Be long.".to_owned();
+    "Be long.".clone_into(&mut settings.system_prompt);
     let patch = AgentPatch {
         settings: Some(settings),
         ..AgentPatch::default()

@@ -120,7 +120,7 @@ pub async fn a_run_that_is_given_back_ends_instead(fixture: Fixture) {
         .await
         .expect("it runs");
 
-    let change = fixture.give_back(lease, Duration::from_secs(60));
+    let change = fixture.give_back(lease, Duration::from_mins(1));
     let written = fixture.written(Change::GiveBack(change)).await;
 
     assert_eq!(written.status, RunStatus::Cancelled);

@@ -1,14 +1,13 @@
-//! Handing runs out: one claim wins, sessions keep their order, tenants take turns.
+//! Handing runs out: one claim wins, sessions keep their order.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
+use hango_domain::RunId;
 use hango_domain::conversation::NewMessage;
-use hango_domain::people::TenantStatus;
 use hango_domain::queue::ClaimLimits;
 use hango_domain::run::{Change, Lease, RunState, StoredMemory};
-use hango_domain::{RunId, TenantId};
 use hango_ports::run_store::{Claimed, RunContext};
 
 use crate::{Fixture, TTL, no_limits, owner};
@@ -157,64 +156,6 @@ pub async fn a_batch_has_at_most_one_run_of_a_session(fixture: Fixture) {
     let claimed = fixture.claim_all(owner(1), None, no_limits()).await;
 
     assert_eq!(runs_of(&claimed), [first.id]);
-}
-
-/// A tenant with many waiting runs does not delay another tenant's first by more than one round.
-pub async fn tenants_take_turns(fixture: Fixture) {
-    let busy = fixture.place().await;
-    for _ in 0..20 {
-        let session = fixture.session(&busy.owner, busy.agent.id).await;
-        let new = fixture.new_run(&busy.owner, session.id);
-        fixture.accept(new).await;
-    }
-    fixture.clock.advance(Duration::from_secs(60));
-    let quiet = fixture.place().await;
-    fixture.run(&quiet).await;
-    let limits = ClaimLimits {
-        runs: 2,
-        ..no_limits()
-    };
-
-    let claimed = fixture.claim_all(owner(1), None, limits).await;
-
-    let tenants: BTreeSet<TenantId> = claimed.iter().map(|it| it.run.tenant_id).collect();
-    assert_eq!(tenants, BTreeSet::from([busy.tenant, quiet.tenant]));
-}
-
-/// A suspended tenant's runs wait until it may work again.
-pub async fn a_suspended_tenants_runs_are_not_claimed(fixture: Fixture) {
-    let place = fixture.place().await;
-    let run = fixture.run(&place).await;
-    fixture
-        .set_tenant(&place.owner, TenantStatus::Suspended)
-        .await;
-
-    assert!(fixture.claim(run.id, owner(1)).await.is_none());
-    fixture.set_tenant(&place.owner, TenantStatus::Active).await;
-
-    fixture.held(run.id, owner(1)).await;
-}
-
-/// A tenant has no more running runs than the cap allows, in one batch or in several.
-pub async fn a_tenants_cap_is_kept(fixture: Fixture) {
-    let place = fixture.place().await;
-    for _ in 0..5 {
-        let session = fixture.session(&place.owner, place.agent.id).await;
-        let new = fixture.new_run(&place.owner, session.id);
-        fixture.accept(new).await;
-    }
-    let limits = ClaimLimits {
-        running_per_tenant: 2,
-        ..no_limits()
-    };
-
-    let claimed = fixture.claim_all(owner(1), None, limits).await;
-
-    assert_eq!(claimed.len(), 2);
-    assert!(fixture.claim_all(owner(2), None, limits).await.is_empty());
-    let end = fixture.finish(claimed[0].lease, 1);
-    fixture.written(Change::Finish(end)).await;
-    assert_eq!(fixture.claim_all(owner(2), None, limits).await.len(), 1);
 }
 
 /// An older program beside a newer one leaves alone what it cannot read.

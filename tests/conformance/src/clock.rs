@@ -25,6 +25,11 @@ impl ManualClock {
         let later = self.now().plus(by);
         self.0.store(later.as_micros(), Ordering::SeqCst);
     }
+
+    /// Lets time pass, all but its last microsecond.
+    pub fn almost(&self, span: Duration) {
+        self.advance(span.saturating_sub(Duration::from_micros(1)));
+    }
 }
 
 impl Clock for ManualClock {

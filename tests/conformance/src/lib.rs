@@ -11,9 +11,11 @@ pub mod audit;
 pub mod cancel;
 pub mod claim;
 mod clock;
+pub mod fair;
 pub mod fence;
 mod fixture;
 pub mod journal;
+pub mod keys;
 pub mod life;
 pub mod line;
 mod model;
@@ -22,6 +24,7 @@ pub mod people;
 pub mod queue;
 mod random;
 pub mod renewal;
+pub mod repeat;
 mod runs;
 pub mod sessions;
 pub mod sweep;
@@ -65,11 +68,13 @@ macro_rules! store_tests {
                 runs_of_a_session_start_in_their_order
                 a_waiting_run_holds_back_the_later_ones_of_its_session
                 a_batch_has_at_most_one_run_of_a_session
+                a_run_of_a_newer_memory_format_is_left_to_who_can_read_it
+                who_asks_for_one_run_gets_that_one_or_nothing
+            }
+            fair {
                 tenants_take_turns
                 a_suspended_tenants_runs_are_not_claimed
                 a_tenants_cap_is_kept
-                a_run_of_a_newer_memory_format_is_left_to_who_can_read_it
-                who_asks_for_one_run_gets_that_one_or_nothing
             }
             turn {
                 the_input_is_said_once_however_often_the_run_is_claimed
@@ -81,6 +86,8 @@ macro_rules! store_tests {
                 the_end_commits_its_turn_and_the_terminal_event
                 a_failure_is_kept_with_its_reason
                 tries_are_counted_across_claims_until_the_turn_completes
+            }
+            repeat {
                 each_write_can_be_repeated_after_an_unknown_outcome
                 a_repeat_is_recognised_before_the_fence_refuses
             }
@@ -144,16 +151,19 @@ macro_rules! store_tests {
                 the_null_character_of_a_model_is_replaced
                 the_null_character_of_a_tool_is_replaced
                 an_event_names_the_call_as_the_journal_has_it
+                the_null_character_of_an_error_is_replaced
             }
             people {
                 a_tenant_is_added_with_its_owner_and_his_key
                 a_tenants_slug_is_taken_once
-                a_keys_prefix_is_taken_once
                 an_address_is_taken_once_in_its_tenant
                 a_user_is_there_for_his_tenant_only
                 a_user_is_changed_in_what_is_named
                 the_last_active_owner_stays_one
                 owners_who_demote_each_other_leave_one
+            }
+            keys {
+                a_keys_prefix_is_taken_once
                 a_key_is_revoked_once
                 a_keys_use_is_noted_to_the_minute
                 a_credential_is_as_all_of_it_is_now
@@ -209,4 +219,27 @@ macro_rules! store_tests {
             }
         )*
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn every_check_is_registered() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let registered = include_str!("lib.rs");
+        for file in fs::read_dir(sources).expect("the crate has sources") {
+            let path = file.expect("the sources can be listed").path();
+            let Ok(source) = fs::read_to_string(&path) else {
+                continue; // a directory
+            };
+            let checks = source.split("\npub async fn ").skip(1);
+            for check in checks.filter_map(|rest| rest.split('(').next()) {
+                let line = format!("\n                {check}\n");
+                assert!(registered.contains(&line), "{check} of {path:?}");
+            }
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::random::for_any;
 
 /// Whatever is asked in whatever order, by whoever holds or once held the run, the store ends where the
 /// rules say.
+#[expect(clippy::unused_async, reason = "checks share one signature")]
 pub async fn any_history_ends_where_the_rules_say(fixture: Fixture) {
     let fixture = &fixture;
     for_any(48, &vec(any_move(), 0..50), async |history| {

@@ -134,7 +134,7 @@ pub async fn sessions_and_agents_are_listed_newest_first(fixture: Fixture) {
         limit: 1,
         after: page.next,
     };
-    assert_eq!(page.items, [agent.clone()]);
+    assert_eq!(page.items, std::slice::from_ref(&agent));
     let page = agents
         .list(place.tenant, false, second)
         .await
@@ -151,7 +151,7 @@ pub async fn sessions_and_agents_are_listed_newest_first(fixture: Fixture) {
         limit: 1,
         after: page.next,
     };
-    assert_eq!(page.items, [session.clone()]);
+    assert_eq!(page.items, std::slice::from_ref(&session));
     let page = list(SessionFilter::default(), second).await;
     assert_eq!((page.items, page.next), (vec![place.session.clone()], None));
     for filter in [
@@ -164,7 +164,10 @@ pub async fn sessions_and_agents_are_listed_newest_first(fixture: Fixture) {
             created_by: Some(member.user),
         },
     ] {
-        assert_eq!(list(filter, ALL).await.items, [session.clone()]);
+        assert_eq!(
+            list(filter, ALL).await.items,
+            std::slice::from_ref(&session)
+        );
     }
 }
 

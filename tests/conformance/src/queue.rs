@@ -15,6 +15,7 @@ use crate::random::for_any;
 use crate::{Fixture, Place, no_limits, owner};
 
 /// Whatever waits, for whom and until when, a claim gets what the rule of the queue names.
+#[expect(clippy::unused_async, reason = "checks share one signature")]
 pub async fn any_claim_gets_what_the_queues_rule_names(fixture: Fixture) {
     let fixture = &fixture;
     for_any(24, &vec(any_move(), 1..40), async |moves| {

@@ -39,7 +39,7 @@ const UNTROUBLED: Standing = Standing {
 pub async fn a_renewal_pushes_the_end_away(fixture: Fixture) {
     let (place, lease) = fixture.running().await;
     let mut expected = fixture.on_record(&place, lease.run).await;
-    fixture.clock.advance(TTL - Duration::from_micros(1));
+    fixture.clock.almost(TTL);
 
     let renewal = renew(&fixture, owner(1), &[lease]).await;
 
@@ -49,7 +49,7 @@ pub async fn a_renewal_pushes_the_end_away(fixture: Fixture) {
         expires_at: fixture.now().plus(TTL),
     };
     assert_eq!(fixture.on_record(&place, lease.run).await, expected);
-    fixture.clock.advance(TTL - Duration::from_micros(1));
+    fixture.clock.almost(TTL);
     assert_eq!(fixture.sweep().await, []);
 }
 

@@ -163,7 +163,7 @@ impl Fixture {
     pub async fn taken_over(&self, lease: Lease, by: OwnerId) -> Lease {
         self.clock.advance(TTL);
         assert!(self.sweep().await.contains(&lease.run));
-        self.clock.advance(Duration::from_secs(300));
+        self.clock.advance(Duration::from_mins(5));
         self.held(lease.run, by).await
     }
 

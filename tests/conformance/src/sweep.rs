@@ -25,7 +25,7 @@ pub async fn a_live_lease_is_not_taken(fixture: Fixture) {
     let (place, lease) = fixture.running().await;
     let before = fixture.on_record(&place, lease.run).await;
 
-    fixture.clock.advance(TTL - Duration::from_micros(1));
+    fixture.clock.almost(TTL);
     assert_eq!(sweep(&fixture, REQUEST).await, []);
     assert_eq!(fixture.on_record(&place, lease.run).await, before);
 
@@ -110,7 +110,7 @@ pub async fn each_stalled_attempt_waits_longer(fixture: Fixture) {
             .map_or(Duration::ZERO, |at| at.since(fixture.now()));
         waits.push(wait.as_secs());
         if !wait.is_zero() {
-            fixture.clock.advance(wait - Duration::from_micros(1));
+            fixture.clock.almost(wait);
             assert!(fixture.claim(lease.run, owner(1)).await.is_none());
             fixture.clock.advance(Duration::from_micros(1));
         }

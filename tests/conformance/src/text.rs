@@ -1,7 +1,8 @@
 //! Any text of a model or a tool can be stored.
 
 use hango_domain::conversation::{Block, ProviderData};
-use hango_domain::run::{Change, StoredMemory, Todo, TodoStatus};
+use hango_domain::event::EventKind;
+use hango_domain::run::{Change, Outcome, RunError, RunErrorCode, StoredMemory, Todo, TodoStatus};
 use hango_domain::tool::ToolResult;
 use serde_json::{Map, json};
 
@@ -48,8 +49,8 @@ pub async fn the_null_character_of_a_model_is_replaced(fixture: Fixture) {
         ]
     };
     answer.message.content = content("c\0", "a\0b");
-    answer.calls[0].tool_use_id = "c\0".to_owned();
-    answer.calls[0].name = "a\0b".to_owned();
+    "c\0".clone_into(&mut answer.calls[0].tool_use_id);
+    "a\0b".clone_into(&mut answer.calls[0].name);
     answer.calls[0].input = Map::from_iter([("a\0b".to_owned(), json!({"deep": ["a\0b"]}))]);
     answer.calls[0].invalid_input = Some("{\0".to_owned());
 
@@ -110,14 +111,44 @@ pub async fn the_null_character_of_a_tool_is_replaced(fixture: Fixture) {
     assert!(!events.contains("\\0"), "{events}");
 }
 
-/// Whatever a model called its tools, the event names what the journal has.
+/// Whatever a model called its tools, events and journal have the same clean names.
 pub async fn an_event_names_the_call_as_the_journal_has_it(fixture: Fixture) {
-    let (place, lease, calls) = fixture.answered(1, 1).await;
-    let mut record = fixture.record(lease, &calls[0], None);
-    record.result.result = ToolResult::error("\0");
-
-    fixture.written(Change::Record(record)).await;
-
+    let (place, lease) = fixture.running().await;
+    let mut answer = fixture.answer(lease, 1, 1, 1);
+    "get\0time".clone_into(&mut answer.calls[0].name);
+    let written = fixture.written(Change::Answer(answer)).await;
     let calls = fixture.on_record(&place, lease.run).await.calls;
-    assert_eq!(calls[0].result, Some(ToolResult::error("\u{fffd}")));
+    let started = EventKind::ToolStarted {
+        position: 1,
+        tool_use_id: calls[0].tool_use_id.clone(),
+        name: calls[0].name.clone(),
+    };
+    assert_eq!(written.events[1].kind, started);
+    let mut record = fixture.record(lease, &calls[0], None);
+    "get\0time".clone_into(&mut record.result.name);
+
+    let written = fixture.written(Change::Record(record)).await;
+
+    assert_eq!(calls[0].name, "get\u{fffd}time");
+    let completed = EventKind::ToolCompleted {
+        position: 1,
+        tool_use_id: calls[0].tool_use_id.clone(),
+        name: calls[0].name.clone(),
+        is_error: false,
+        duration_ms: Some(7),
+    };
+    assert_eq!(written.events[0].kind, completed);
+}
+
+/// Why a run failed may be a model's or a provider's text too.
+pub async fn the_null_character_of_an_error_is_replaced(fixture: Fixture) {
+    let (place, lease) = fixture.running().await;
+    let mut end = fixture.finish(lease, 1);
+    let error = |message: &str| RunError::new(RunErrorCode::ProviderRejected, message);
+    end.outcome = Outcome::Failed(error("no\0"));
+
+    fixture.written(Change::Finish(end)).await;
+
+    let run = fixture.on_record(&place, lease.run).await.run;
+    assert_eq!(run.state.error(), Some(&error("no\u{fffd}")));
 }
