@@ -8,7 +8,6 @@
 use std::time::{Duration, SystemTime};
 
 use hango_domain::model::{ModelFailure, ModelFailureKind};
-use http::header::{DATE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -199,22 +198,25 @@ fn one_line(text: &str, max_chars: usize) -> String {
 
 /// How long the server asks to wait: in milliseconds, in seconds, or until a date by its own clock.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |value: &http::HeaderValue| value.to_str().ok().map(|text| text.trim().to_owned());
-    let seconds = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
-    if let Some(millis) = headers.get("retry-after-ms").and_then(text)
-        && let Ok(millis) = millis.parse::<f64>()
-        && let Ok(wait) = Duration::try_from_secs_f64(millis / 1000.0)
-    {
-        return Some(wait);
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| text(name)?.parse::<f64>().ok();
+    let date = |name: &str| httpdate::parse_http_date(text(name)?).ok();
+
+    let millis = number("retry-after-ms").map(|millis| millis / 1000.0);
+    if let Some(seconds) = millis.or_else(|| number("retry-after")) {
+        return Duration::try_from_secs_f64(seconds).ok();
     }
-    let value = headers.get(RETRY_AFTER).and_then(text)?;
-    if let Some(wait) = seconds(&value) {
-        return Some(wait);
-    }
-    let date = |text: &str| httpdate::parse_http_date(text).ok();
-    let here = headers.get(DATE).and_then(text).and_then(|now| date(&now));
-    let now = here.unwrap_or_else(SystemTime::now);
-    Some(date(&value)?.duration_since(now).unwrap_or_default())
+    let until = date("retry-after")?;
+    let now = date("date").unwrap_or_else(here);
+    Some(until.duration_since(now).unwrap_or_default())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a server that does not tell its own time can only mean everybody's"
+)]
+fn here() -> SystemTime {
+    SystemTime::now()
 }
 
 #[cfg(test)]

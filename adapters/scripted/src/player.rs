@@ -39,7 +39,7 @@ pub(crate) fn play(
 struct Cues<'a> {
     scene: &'a Scene,
     word_delay: Duration,
-    cues: Vec<Cue>,
+    written: Vec<Cue>,
     wait: Duration,
     block: u32,
     calls: usize,
@@ -51,7 +51,7 @@ impl<'a> Cues<'a> {
         let mut cues = Self {
             scene,
             word_delay,
-            cues: Vec::new(),
+            written: Vec::new(),
             wait: Duration::ZERO,
             block: 0,
             calls: 0,
@@ -68,7 +68,7 @@ impl<'a> Cues<'a> {
                 Step::Tool(tool) => cues.tool(tool),
                 Step::WaitMs(wait) => cues.wait += Duration::from_millis(*wait),
                 Step::Fail(failure) => {
-                    cues.cues.push((cues.wait, Err(failure.failure())));
+                    cues.written.push((cues.wait, Err(failure.failure())));
                     return cues.cut(rule.cut_after);
                 }
             }
@@ -129,18 +129,19 @@ impl<'a> Cues<'a> {
     }
 
     fn event(&mut self, event: StreamEvent) {
-        self.cues.push((std::mem::take(&mut self.wait), Ok(event)));
+        self.written
+            .push((std::mem::take(&mut self.wait), Ok(event)));
     }
 
     /// A stream that breaks off says nothing of it: it has no stop.
     fn cut(mut self, after: Option<usize>) -> Vec<Cue> {
         if let Some(after) = after {
-            self.cues.retain(|(_, event)| {
+            self.written.retain(|(_, event)| {
                 !matches!(event, Ok(StreamEvent::Usage(_) | StreamEvent::Stop(_)))
             });
-            self.cues.truncate(after);
+            self.written.truncate(after);
         }
-        self.cues
+        self.written
     }
 }
 

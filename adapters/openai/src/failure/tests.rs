@@ -1,6 +1,7 @@
 use hango_domain::model::ModelFailureKind::{
     Auth, ContextExceeded, Protocol, Rejected, Unavailable,
 };
+use http::header::RETRY_AFTER;
 use serde_json::json;
 
 use super::*;

@@ -1,6 +1,11 @@
 //! Tests are named by the rows of the providers table. What a row means for the whole answer is read off
 //! the domain's accumulator.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "payloads are written where they are used"
+)]
+
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Usage};
 use hango_domain::model::ModelReply;

@@ -7,7 +7,7 @@ use hango_domain::model::Stop;
 
 use super::*;
 
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// As a server sent it: comments, both spellings of the colon, an event over two lines, text beyond ASCII.
 const RECORDED: &str = concat!(

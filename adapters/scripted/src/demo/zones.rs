@@ -100,7 +100,7 @@ pub(super) fn named_in(text: &str) -> Vec<String> {
 pub(super) fn is_about_time(text: &str) -> bool {
     let lower = spaced(text).to_ascii_lowercase();
     let said = |word: &&str| lower.contains(&format!(" {word} "));
-    TIME_WORDS.iter().any(|word| said(&word)) || !named_in(text).is_empty()
+    TIME_WORDS.iter().any(said) || !named_in(text).is_empty()
 }
 
 /// The words of a text, a space around each.

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "events are compared with the items of a stream"
+)]
+
 use futures::executor::block_on;
 use hango_domain::model::ModelFailureKind;
 
