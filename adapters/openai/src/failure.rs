@@ -42,7 +42,7 @@ pub(crate) struct Origin {
     /// The provider's name in the configuration.
     pub(crate) provider: String,
     /// What must never be shown.
-    pub(crate) secret: Option<SecretString>,
+    pub(crate) secrets: Vec<SecretString>,
     /// The server's id of the request, for whoever asks its operators.
     pub(crate) request_id: Option<String>,
 }
@@ -114,12 +114,13 @@ impl Origin {
     /// The beginning of what a server said, on one line. One that quotes its client's headers would
     /// put the key into every log.
     fn quote(&self, text: &str, max_chars: usize) -> String {
-        match self.secret.as_ref().map(ExposeSecret::expose_secret) {
-            Some(secret) if !secret.is_empty() => {
-                one_line(&text.replace(secret, "[key]"), max_chars)
-            }
-            _ => one_line(text, max_chars),
-        }
+        let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
+        let text = secrets
+            .filter(|secret| !secret.is_empty())
+            .fold(text.to_owned(), |text, secret| {
+                text.replace(secret, "[key]")
+            });
+        one_line(&text, max_chars)
     }
 }
 

@@ -228,6 +228,13 @@ impl Mapping {
         out.push(StreamEvent::Stop(stop));
     }
 
+    /// The server ended the stream without saying that this was all; it is, if it gave a reason before.
+    pub(crate) fn closed(&mut self, out: &mut Vec<StreamEvent>) {
+        if self.unknown.is_some() {
+            self.end(out);
+        }
+    }
+
     /// The server says that this was all.
     fn end(&mut self, out: &mut Vec<StreamEvent>) {
         if self.stopped {

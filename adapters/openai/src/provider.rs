@@ -33,7 +33,8 @@ pub struct Settings {
     pub base_url: Url,
     /// Sent as a bearer token; `None` sends none.
     pub api_key: Option<SecretString>,
-    /// Sent with every request; they win over those that hango sends itself.
+    /// Sent with every request; they win over those that hango sends itself. Values that are marked
+    /// sensitive are shown to nobody, as the key is not.
     pub headers: HeaderMap,
     /// Members of every request's body; they win over those that hango sends itself.
     pub extra_body: Map<String, Value>,
@@ -100,8 +101,8 @@ impl OpenAiProvider {
             requests: Requests::new(&settings.name, &url, settings.extra_body),
             url,
             origin: Origin {
+                secrets: secrets(&settings.headers, settings.api_key),
                 provider: settings.name,
-                secret: settings.api_key,
                 request_id: None,
             },
             first_byte_timeout: settings.first_byte_timeout,
@@ -120,7 +121,9 @@ impl OpenAiProvider {
             Ok(Err(error)) if error.is_timeout() => {
                 Err(self.unavailable("could not be reached in time"))
             }
-            Ok(Err(error)) => Err(self.origin.broken(&error.without_url())),
+            Ok(Err(error)) => Err(self
+                .origin
+                .broken("could not be reached", &error.without_url())),
             Err(_) => Err(self.unavailable("did not begin to answer in time")),
         }
     }
@@ -214,6 +217,13 @@ fn headers(settings: &Settings) -> Result<HeaderMap, SettingsError> {
     }
     headers.extend(settings.headers.clone());
     Ok(headers)
+}
+
+/// What a server must not bring into a log by quoting its client.
+fn secrets(headers: &HeaderMap, api_key: Option<SecretString>) -> Vec<SecretString> {
+    let sensitive = headers.values().filter(|value| value.is_sensitive());
+    let sensitive = sensitive.filter_map(|value| Some(value.to_str().ok()?.into()));
+    sensitive.chain(api_key).collect()
 }
 
 fn header(response: &Response, name: &str) -> Option<String> {

@@ -114,7 +114,7 @@ impl Answer {
             }
             match self.data().await {
                 Ok(Some(data)) => self.map(&data)?,
-                Ok(None) => return Ok(None),
+                Ok(None) => self.close(),
                 Err(_) if self.mapping.is_stopped() => return Ok(None),
                 Err(failure) => return Err(failure),
             }
@@ -136,6 +136,13 @@ impl Answer {
                 return Ok(Some(data));
             }
         }
+    }
+
+    fn close(&mut self) {
+        let mut told = Vec::new();
+        self.mapping.closed(&mut told);
+        self.ready.extend(told);
+        self.done = true;
     }
 
     fn map(&mut self, data: &str) -> Result<(), ModelFailure> {
@@ -167,7 +174,7 @@ where
             let chunk = match timeout_at(deadline, body.next()).await {
                 Err(_) => return Err(origin.silent()),
                 Ok(None) => return Ok(None),
-                Ok(Some(Err(error))) => return Err(origin.broken(&error)),
+                Ok(Some(Err(error))) => return Err(origin.broken("broke off", &error)),
                 Ok(Some(Ok(chunk))) => chunk,
             };
             let taken = before + chunk.len();
@@ -190,7 +197,7 @@ impl Origin {
             // Only the failures of `limited` come this way.
             sse_stream::Error::Body(error) => match error.downcast::<ModelFailure>() {
                 Ok(failure) => *failure,
-                Err(error) => self.broken(error.as_ref()),
+                Err(error) => self.broken("broke off", error.as_ref()),
             },
             error => {
                 let message = format!("sent a broken event stream: {error}");
@@ -200,12 +207,16 @@ impl Origin {
     }
 
     /// The connection failed. What lies beneath is named, the address is not.
-    pub(crate) fn broken(&self, error: &(dyn std::error::Error + 'static)) -> ModelFailure {
+    pub(crate) fn broken(
+        &self,
+        what: &str,
+        error: &(dyn std::error::Error + 'static),
+    ) -> ModelFailure {
         let causes = std::iter::successors(error.source(), |cause| cause.source());
         let cause = causes
             .last()
             .map_or_else(|| error.to_string(), ToString::to_string);
-        let message = format!("could not be read: {cause}");
+        let message = format!("{what}: {cause}");
         self.failure(ModelFailureKind::Unavailable, &message)
     }
 }

@@ -9,7 +9,7 @@ use super::*;
 fn origin() -> Origin {
     Origin {
         provider: "local".to_owned(),
-        secret: Some("sk-secret".into()),
+        secrets: vec!["sk-secret".into()],
         request_id: None,
     }
 }

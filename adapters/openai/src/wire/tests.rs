@@ -23,7 +23,7 @@ const RECORDED: &str = concat!(
 fn origin() -> Origin {
     Origin {
         provider: "local".to_owned(),
-        secret: None,
+        secrets: Vec::new(),
         request_id: None,
     }
 }
@@ -155,10 +155,7 @@ async fn t15_a_connection_that_breaks_ends_the_answer_with_a_failure() {
     let broken: Vec<_> = read(body(HI)).collect().await;
     let ended: Vec<_> = read(body(STOP)).collect().await;
 
-    let failure = failed(
-        ModelFailureKind::Unavailable,
-        "could not be read: reset by peer",
-    );
+    let failure = failed(ModelFailureKind::Unavailable, "broke off: reset by peer");
     assert_eq!(broken[1..], [failure]);
     assert_eq!(
         ended,
