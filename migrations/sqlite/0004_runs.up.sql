@@ -46,8 +46,6 @@ create table runs (
     metadata               text not null check (json_valid(metadata)),
     input                  text not null check (json_valid(input)),
     agent_snapshot         text not null check (json_valid(agent_snapshot)),
-    -- serves: the runs of a session
-    unique (session_id, session_no),
     check ((state = 'running') = (owner_id is not null)),
     check ((state = 'running') = (lease_expires_at is not null)),
     check ((state in ('succeeded', 'failed', 'cancelled')) = (finished_at is not null)),
@@ -69,6 +67,9 @@ create index runs_queued on runs (tenant_id, created_at, id) where state = 'queu
 
 -- serves: the first run of a session that has not ended
 create index runs_pending on runs (session_id, session_no) where state in ('queued', 'running');
+
+-- serves: the runs of a session
+create unique index runs_of_session on runs (session_id, session_no);
 
 -- serves: the runs of a tenant, newest first
 create index runs_by_age on runs (tenant_id, created_at, id);

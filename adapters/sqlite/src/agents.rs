@@ -123,7 +123,7 @@ impl AgentStore for SqliteStore {
         .fetch_all(&self.readers)
         .await
         .map_err(Error::from)?;
-        let agents = rows::all(rows, rows::agent)?;
+        let agents = rows::all(&rows, rows::agent)?;
         Ok(Page::of(agents, page.limit, |agent| Position {
             at: agent.created_at,
             id: agent.id.0,

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use hango_domain::{TenantId, Timestamp};
+use hango_ports::StoreFailure;
 use hango_ports::audit_store::{AuditFilter, AuditRow, AuditStore, NewAudit};
 use hango_ports::page::{Page, PageRequest, Position};
-use hango_ports::StoreFailure;
 use sqlx::SqliteConnection;
 use sqlx::types::Json;
 
@@ -81,7 +81,7 @@ impl AuditStore for SqliteStore {
         .fetch_all(&self.readers)
         .await
         .map_err(Error::from)?;
-        let rows = rows::all(rows, rows::audit_row)?;
+        let rows = rows::all(&rows, rows::audit_row)?;
         Ok(Page::of(rows, page.limit, |row| Position {
             at: row.at,
             id: row.id.0,

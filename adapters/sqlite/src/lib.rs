@@ -14,11 +14,14 @@ mod audit;
 mod error;
 mod file;
 mod identities;
+mod messages;
 mod migrate;
 mod open;
 mod rows;
 mod runs;
 mod sessions;
+#[cfg(test)]
+mod testing;
 mod writer;
 
 use std::path::PathBuf;

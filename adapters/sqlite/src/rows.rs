@@ -143,7 +143,7 @@ fn word<T: DeserializeOwned>(text: &str) -> Result<T, WordError> {
 
 /// Each row, decoded.
 pub(crate) fn all<T>(
-    rows: Vec<SqliteRow>,
+    rows: &[SqliteRow],
     decode: impl Fn(&SqliteRow) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
     rows.iter().map(decode).collect()

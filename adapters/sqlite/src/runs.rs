@@ -1,12 +1,15 @@
 //! Runs: the port, method by method.
 //!
-//! [`table`] has the statements on `runs`, [`change`] makes one change of a run with all that belongs
+//! [`table`] and [`journal`] have the statements on their tables, [`change`] makes one change of a run with all that belongs
 //! to it, and the others are about when which change is made.
 
 mod accept;
 mod change;
 mod claim;
+mod journal;
 mod leases;
+#[cfg(test)]
+mod plans;
 mod read;
 mod table;
 
@@ -62,7 +65,7 @@ impl RunStore for SqliteStore {
         if !read::is_seen(&self.readers, seen, run).await? {
             return Ok(None);
         }
-        Ok(Some(read::tool_calls(&self.readers, run, None).await?))
+        Ok(Some(journal::calls(&self.readers, run, None).await?))
     }
 
     async fn events(

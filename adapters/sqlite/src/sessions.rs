@@ -1,10 +1,10 @@
-//! Sessions and messages.
+//! Sessions, with their messages: the port.
 
 use async_trait::async_trait;
+use hango_domain::SessionId;
 use hango_domain::access::Visibility;
-use hango_domain::conversation::{Message, NewMessage, Role};
+use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::session::{Session, SessionLine};
-use hango_domain::{RunId, SessionId, Timestamp};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::session_store::{
@@ -18,7 +18,7 @@ use crate::audit::{self, behind, one_more};
 use crate::error::Error;
 use crate::rows::integer;
 use crate::writer::Urgency;
-use crate::{SqliteStore, agents, rows};
+use crate::{SqliteStore, agents, messages, rows};
 
 /// A session that the caller sees, with its line.
 pub(crate) async fn find<'e>(
@@ -59,40 +59,6 @@ pub(crate) async fn store_line(
     .execute(conn)
     .await?;
     Ok(())
-}
-
-/// Appends a message under the number that the line has for it. The line is to be stored with it.
-pub(crate) async fn say(
-    conn: &mut SqliteConnection,
-    message: NewMessage,
-    session: SessionId,
-    run: Option<RunId>,
-    line: &mut SessionLine,
-    now: Timestamp,
-) -> Result<Message, Error> {
-    *line = line.said();
-    let message = message.stored(session, run, line.last_seq, now);
-    sqlx::query(
-        "insert into messages (session_id, seq, id, run_id, role, content, stop_reason, usage, \
-             partial, created_at)
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )
-    .bind(session.to_string())
-    .bind(integer(message.seq))
-    .bind(message.id.to_string())
-    .bind(run.map(|run| run.to_string()))
-    .bind(match message.role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    })
-    .bind(Json(&message.content))
-    .bind(message.stop_reason.map(|reason| reason.as_str()))
-    .bind(message.usage.as_ref().map(Json))
-    .bind(message.partial)
-    .bind(now.as_micros())
-    .execute(conn)
-    .await?;
-    Ok(message)
 }
 
 #[async_trait]
@@ -176,7 +142,7 @@ impl SessionStore for SqliteStore {
         .fetch_all(&self.readers)
         .await
         .map_err(Error::from)?;
-        let sessions = rows::all(rows, rows::session)?;
+        let sessions = rows::all(&rows, rows::session)?;
         Ok(Page::of(sessions, page.limit, |session| Position {
             at: session.created_at,
             id: session.id.0,
@@ -255,22 +221,7 @@ impl SessionStore for SqliteStore {
         if find(&self.readers, seen, session).await?.is_none() {
             return Ok(None);
         }
-        let rows = sqlx::query(
-            "select id, session_id, run_id, seq, role, content, stop_reason, usage, partial, \
-                 created_at
-             from messages
-             where session_id = ?1 and seq > ?2 and (?3 is null or run_id = ?3)
-             order by seq
-             limit ?4",
-        )
-        .bind(session.to_string())
-        .bind(integer(query.after_seq))
-        .bind(query.run.map(|run| run.to_string()))
-        .bind(i64::from(query.limit) + 1)
-        .fetch_all(&self.readers)
-        .await
-        .map_err(Error::from)?;
-        Ok(Some(rows::all(rows, rows::message)?))
+        Ok(Some(messages::list(&self.readers, session, query).await?))
     }
 
     async fn append(
@@ -291,7 +242,7 @@ impl SessionStore for SqliteStore {
                         pending: line.pending_runs,
                     });
                 }
-                let message = say(conn, message, session, None, &mut line, now).await?;
+                let message = messages::say(conn, message, session, None, &mut line, now).await?;
                 store_line(conn, session, &line).await?;
                 audit::note(conn, &audit, now).await?;
                 Ok(message)

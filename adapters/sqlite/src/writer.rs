@@ -10,6 +10,9 @@
 //! * The runtime is the thread's own, so that no other work of the process can hold a commit back, and
 //!   urgent jobs go ahead of the others: a renewal never waits behind a backlog.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
 

@@ -4,18 +4,18 @@
 //! Whether it may be made, and what it leaves behind, the domain says. Nothing is written before it has
 //! said so.
 
+use hango_domain::Timestamp;
 use hango_domain::event::{EVENT_VERSION, Event};
-use hango_domain::journal::{self, CallState, NewToolCall, ToolCall};
-use hango_domain::run::{Applied, Change, Closing, Effects, Run, StartedCall, TransitionError};
-use hango_domain::{RunId, Timestamp};
+use hango_domain::journal::has_open_answer;
+use hango_domain::run::{Applied, Change, Run, TransitionError};
 use hango_ports::run_store::{RunStoreError, Standing};
 use sqlx::SqliteConnection;
 use sqlx::types::Json;
 
-use super::read;
+use super::journal;
 use super::table::{self, Loaded};
 use crate::error::Error;
-use crate::sessions;
+use crate::{messages, sessions};
 
 /// A change that was made, now or before.
 pub(crate) struct Made {
@@ -51,10 +51,10 @@ pub(crate) async fn make(
             loaded
                 .line
                 .moved(before.id, before.state.status(), applied.run.state.status());
-        enter(conn, before.id, &effects, now).await?;
+        journal::enter(conn, before.id, &effects, now).await?;
         for message in effects.said {
             let session = before.session_id;
-            sessions::say(conn, message, session, Some(before.id), &mut line, now).await?;
+            messages::say(conn, message, session, Some(before.id), &mut line, now).await?;
         }
         tell(conn, &applied.events).await?;
         if line != loaded.line {
@@ -84,27 +84,10 @@ async fn with_closing(
         | Change::Retry(_)
         | Change::Finish(_) => return Ok(change),
     };
-    if closing.is_none() && journal::has_open_answer(run) {
-        *closing = close(conn, run).await?;
+    if closing.is_none() && has_open_answer(run) {
+        *closing = journal::closing(conn, run).await?;
     }
     Ok(change)
-}
-
-/// What closes the open turn; `None` where its journal cannot be read: the run ends all the same, and
-/// what it left open is repaired by the session's next one.
-async fn close(conn: &mut SqliteConnection, run: &Run) -> Result<Option<Closing>, Error> {
-    let turn = run.progress.answered_turn;
-    match read::tool_calls(conn, run.id, Some(turn)).await {
-        Ok(calls) => {
-            let message = journal::closing_message_id(run.id);
-            Ok(Some(journal::close(&calls, message)))
-        }
-        Err(error @ Error::Unreadable { .. }) => {
-            tracing::error!(run.id = %run.id, %error, "open calls cannot be answered");
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Writes the run's row. The statement repeats the fence: it holds even if the domain's were lost.
@@ -148,92 +131,6 @@ async fn store(
     } else {
         Err(RunStoreError::Refused(refusal))
     }
-}
-
-/// Brings the journal up to date, as [`Effects::enter`] says.
-async fn enter(
-    conn: &mut SqliteConnection,
-    run: RunId,
-    effects: &Effects,
-    now: Timestamp,
-) -> Result<(), Error> {
-    for call in &effects.begun {
-        begin(conn, run, effects.turn, call.clone(), now).await?;
-    }
-    for call in &effects.settled {
-        // ToolCall::settled
-        let state = if call.in_doubt {
-            CallState::InDoubt
-        } else {
-            CallState::Finished
-        };
-        sqlx::query(
-            "update tool_calls set state = ?, result = ?, finished_at = ?
-             where run_id = ? and turn = ? and position = ?",
-        )
-        .bind(state.as_str())
-        .bind(Json(&call.result))
-        .bind(now.as_micros())
-        .bind(run.to_string())
-        .bind(effects.turn)
-        .bind(call.position)
-        .execute(&mut *conn)
-        .await?;
-    }
-    for call in &effects.started {
-        start(conn, run, effects.turn, call, now).await?;
-    }
-    Ok(())
-}
-
-async fn begin(
-    conn: &mut SqliteConnection,
-    run: RunId,
-    turn: u32,
-    call: NewToolCall,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let call = ToolCall::begin(run, turn, call, now);
-    sqlx::query(
-        "insert into tool_calls (run_id, turn, position, id, tool_use_id, name, state, executions, \
-             started_at, invalid_input, input)
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    )
-    .bind(run.to_string())
-    .bind(turn)
-    .bind(call.position)
-    .bind(call.id.to_string())
-    .bind(&call.tool_use_id)
-    .bind(&call.name)
-    .bind(call.state.as_str())
-    .bind(call.executions)
-    .bind(call.started_at.map(Timestamp::as_micros))
-    .bind(call.invalid_input.as_deref())
-    .bind(Json(&call.input))
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-async fn start(
-    conn: &mut SqliteConnection,
-    run: RunId,
-    turn: u32,
-    call: &StartedCall,
-    now: Timestamp,
-) -> Result<(), Error> {
-    // ToolCall::started
-    sqlx::query(
-        "update tool_calls set state = 'started', executions = executions + 1, started_at = ?
-         where run_id = ? and turn = ? and position = ?",
-    )
-    .bind(now.as_micros())
-    .bind(run.to_string())
-    .bind(turn)
-    .bind(call.position)
-    .execute(conn)
-    .await?;
-    Ok(())
 }
 
 /// Appends events, which all are of one run, in one statement.

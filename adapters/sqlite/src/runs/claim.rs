@@ -1,17 +1,16 @@
 //! Handing runs out.
 
-use hango_domain::journal;
-use hango_domain::queue::ClaimLimits;
-use hango_domain::run::Change;
+use hango_domain::journal::has_open_answer;
+use hango_domain::run::{Change, Run};
 use hango_domain::{RunId, Timestamp};
 use hango_ports::StoreFailure;
 use hango_ports::run_store::{ClaimRequest, Claimed, RunContext, RunStoreError};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
 
 use super::change::{self, Made};
-use super::{read, table};
+use super::{journal, read, table};
 use crate::error::Error;
-use crate::rows;
+use crate::{messages, rows};
 
 /// A run that was claimed, without its context.
 pub(crate) struct Taken {
@@ -27,12 +26,8 @@ pub(crate) async fn take(
     request: ClaimRequest,
     now: Timestamp,
 ) -> Result<Vec<Taken>, RunStoreError> {
-    let runs = match request.only {
-        Some(run) => is_eligible(conn, run, request.limits, now).await?,
-        None => eligible(conn, request.limits, now).await?,
-    };
-    let mut taken = Vec::with_capacity(runs.len());
-    for run in runs {
+    let mut taken = Vec::new();
+    for run in eligible(conn, &request, now).await? {
         let loaded = match table::load(conn, run).await {
             Ok(Some(loaded)) => loaded,
             Ok(None) => continue,
@@ -80,16 +75,16 @@ pub(crate) async fn with_context(
     })
 }
 
-async fn context(readers: &SqlitePool, run: &hango_domain::run::Run) -> Result<RunContext, Error> {
+async fn context(readers: &SqlitePool, run: &Run) -> Result<RunContext, Error> {
     let mut conn = readers.acquire().await?;
-    let calls = if journal::has_open_answer(run) {
-        read::tool_calls(&mut *conn, run.id, Some(run.progress.answered_turn)).await?
+    let calls = if has_open_answer(run) {
+        journal::calls(&mut *conn, run.id, Some(run.progress.answered_turn)).await?
     } else {
         Vec::new()
     };
     Ok(RunContext {
         agent: read::agent_snapshot(&mut *conn, run.id).await?,
-        history: read::history(&mut *conn, run.session_id).await?,
+        history: messages::history(&mut *conn, run.session_id).await?,
         calls,
     })
 }
@@ -111,75 +106,72 @@ macro_rules! is_due_head {
 /// The runs to claim, in order: [`hango_domain::queue::eligible`], in SQL.
 ///
 /// Walks the tenants that have queued runs by the index (`waiting`), takes no more of each than are
-/// asked for, its oldest, and lets tenants take turns (`round`).
-async fn eligible(
-    conn: &mut SqliteConnection,
-    limits: ClaimLimits,
-    now: Timestamp,
-) -> Result<Vec<RunId>, Error> {
-    let rows = sqlx::query(concat!(
-        "with recursive
-         waiting (tenant_id) as (
-             select min(tenant_id) from runs where state = 'queued'
-             union all
-             select (select min(r.tenant_id) from runs r
-                     where r.state = 'queued' and r.tenant_id > w.tenant_id)
-             from waiting w where w.tenant_id is not null
-         ),
-         running (tenant_id, runs) as materialized (
-             select tenant_id, count(*) from runs where state = 'running' and ?4 > 0
-             group by tenant_id
-         ),
-         heads as (
-             select r.id, r.created_at, coalesce(running.runs, 0) as running_runs,
-                 row_number() over (partition by r.tenant_id order by r.created_at, r.id) as round
-             from waiting w
-             join tenants t on t.id = w.tenant_id and t.status = 'active'
-             join runs r on r.id in (
-                 select q.id from runs q
-                 where q.tenant_id = w.tenant_id and ",
-        is_due_head!(),
-        "        order by q.created_at, q.id
-                 limit ?3)
-             left join running on running.tenant_id = w.tenant_id
-         )
-         select id from heads
-         where ?4 = 0 or running_runs + round <= ?4
-         order by round, created_at, id
-         limit ?3"
-    ))
-    .bind(now.as_micros())
-    .bind(limits.memory_version)
-    .bind(limits.runs)
-    .bind(limits.running_per_tenant)
-    .fetch_all(conn)
-    .await?;
-    rows::all(rows, rows::run_id)
-}
+/// asked for, its oldest, and lets tenants take turns (`round`). Left to itself SQLite would read a
+/// tenant's ended runs too, so each index is named.
+pub(super) const ELIGIBLE: &str = concat!(
+    "with recursive
+     waiting (tenant_id) as (
+         select min(tenant_id) from runs indexed by runs_queued where state = 'queued'
+         union all
+         select (select min(r.tenant_id) from runs r indexed by runs_queued
+                 where r.state = 'queued' and r.tenant_id > w.tenant_id)
+         from waiting w where w.tenant_id is not null
+     ),
+     running (tenant_id, runs) as materialized (
+         select tenant_id, count(*) from runs indexed by runs_running
+         where state = 'running' and ?4 > 0
+         group by tenant_id
+     ),
+     heads as (
+         select r.id, r.created_at, coalesce(running.runs, 0) as running_runs,
+             row_number() over (partition by r.tenant_id order by r.created_at, r.id) as round
+         from waiting w
+         join tenants t on t.id = w.tenant_id and t.status = 'active'
+         join runs r on r.id in (
+             select q.id from runs q indexed by runs_queued
+             where q.tenant_id = w.tenant_id and ",
+    is_due_head!(),
+    "        order by q.created_at, q.id
+             limit ?3)
+         left join running on running.tenant_id = w.tenant_id
+     )
+     select id from heads
+     where ?4 = 0 or running_runs + round <= ?4
+     order by round, created_at, id
+     limit ?3"
+);
 
 /// This run, if it may be claimed: it stands behind nobody but the earlier runs of its session and its
 /// tenant's cap.
-async fn is_eligible(
+pub(super) const ELIGIBLE_ALONE: &str = concat!(
+    "select q.id from runs q join tenants t on t.id = q.tenant_id and t.status = 'active'
+     where q.id = ?5
+       and (?4 = 0 or ?4 > (select count(*) from runs r indexed by runs_running
+                            where r.tenant_id = q.tenant_id and r.state = 'running'))
+       and ",
+    is_due_head!(),
+    " limit ?3"
+);
+
+async fn eligible(
     conn: &mut SqliteConnection,
-    run: RunId,
-    limits: ClaimLimits,
+    request: &ClaimRequest,
     now: Timestamp,
 ) -> Result<Vec<RunId>, Error> {
-    let rows = sqlx::query(concat!(
-        "select q.id from runs q join tenants t on t.id = q.tenant_id and t.status = 'active'
-         where q.id = ?5
-           and (?4 = 0 or ?4 > (select count(*) from runs r
-                                where r.tenant_id = q.tenant_id and r.state = 'running'))
-           and ",
-        is_due_head!(),
-        " limit ?3"
-    ))
-    .bind(now.as_micros())
-    .bind(limits.memory_version)
-    .bind(limits.runs)
-    .bind(limits.running_per_tenant)
-    .bind(run.to_string())
-    .fetch_all(conn)
-    .await?;
-    rows::all(rows, rows::run_id)
+    let limits = request.limits;
+    let statement = match request.only {
+        None => sqlx::query(ELIGIBLE),
+        Some(_) => sqlx::query(ELIGIBLE_ALONE),
+    };
+    let statement = statement
+        .bind(now.as_micros())
+        .bind(limits.memory_version)
+        .bind(limits.runs)
+        .bind(limits.running_per_tenant);
+    let statement = match request.only {
+        None => statement,
+        Some(run) => statement.bind(run.to_string()),
+    };
+    let rows = statement.fetch_all(conn).await?;
+    rows::all(&rows, rows::run_id)
 }

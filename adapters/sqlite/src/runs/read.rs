@@ -1,12 +1,9 @@
-//! Reading runs, their journal and their events.
+//! Reading runs and their events.
 
 use hango_domain::RunId;
-use hango_domain::SessionId;
 use hango_domain::access::Visibility;
 use hango_domain::agent::AgentSnapshot;
-use hango_domain::conversation::Message;
 use hango_domain::event::Event;
-use hango_domain::journal::ToolCall;
 use hango_domain::run::{Run, RunStatus};
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::RunFilter;
@@ -55,13 +52,16 @@ pub(crate) async fn is_seen<'e>(
     Ok(found.is_some())
 }
 
-/// What a list of runs asks of each, the states as a JSON array.
+/// A list of runs that is read from an index, which serves what it `also` asks of each. Parameter 5 is
+/// a JSON array.
 macro_rules! listed {
-    ($also:literal) => {
+    ($index:literal, $also:literal) => {
         concat!(
             "select ",
             run_columns!(),
-            " from runs r join sessions s on s.id = r.session_id
+            " from runs r indexed by ",
+            $index,
+            " join sessions s on s.id = r.session_id
              where r.tenant_id = ?1
                and (?2 is null or s.created_by = ?2)
                and (r.created_at, r.id) < (?3, ?4)
@@ -83,13 +83,12 @@ pub(crate) async fn list(
     page: PageRequest,
 ) -> Result<Page<Run>, Error> {
     let pending = |state: &RunStatus| !state.is_terminal();
-    // Each is read from the index that has the fewest rows for it.
     let statement = if filter.session.is_some() {
-        listed!(" and r.session_id = ?7")
+        listed!("runs_of_session", " and r.session_id = ?7")
     } else if !filter.states.is_empty() && filter.states.iter().all(pending) {
-        listed!(" and r.state in ('queued', 'running')")
+        listed!("runs_pending", " and r.state in ('queued', 'running')")
     } else {
-        listed!("")
+        listed!("runs_by_age", "")
     };
     let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
     let rows = sqlx::query(statement)
@@ -103,31 +102,11 @@ pub(crate) async fn list(
         .bind(one_more(page))
         .fetch_all(readers)
         .await?;
-    let runs = rows::all(rows, |row| rows::run(row)?.whole())?;
+    let runs = rows::all(&rows, |row| rows::run(row)?.whole())?;
     Ok(Page::of(runs, page.limit, |run| Position {
         at: run.created_at,
         id: run.id.0,
     }))
-}
-
-/// The journal of a run, or of one turn of it, by turn and position.
-pub(crate) async fn tool_calls<'e>(
-    executor: impl SqliteExecutor<'e>,
-    run: RunId,
-    turn: Option<u32>,
-) -> Result<Vec<ToolCall>, Error> {
-    let rows = sqlx::query(
-        "select id, run_id, turn, position, tool_use_id, name, input, invalid_input, state, \
-             executions, result, started_at, finished_at
-         from tool_calls
-         where run_id = ?1 and (?2 is null or turn = ?2)
-         order by turn, position",
-    )
-    .bind(run.to_string())
-    .bind(turn)
-    .fetch_all(executor)
-    .await?;
-    rows::all(rows, rows::tool_call)
 }
 
 /// At most `limit` events of a run behind a number, in order.
@@ -148,24 +127,7 @@ pub(crate) async fn events<'e>(
     .bind(limit)
     .fetch_all(executor)
     .await?;
-    rows::all(rows, rows::event)
-}
-
-/// Every message of a session, oldest first.
-pub(crate) async fn history<'e>(
-    executor: impl SqliteExecutor<'e>,
-    session: SessionId,
-) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(
-        "select id, session_id, run_id, seq, role, content, stop_reason, usage, partial, created_at
-         from messages
-         where session_id = ?
-         order by seq",
-    )
-    .bind(session.to_string())
-    .fetch_all(executor)
-    .await?;
-    rows::all(rows, rows::message)
+    rows::all(&rows, rows::event)
 }
 
 /// The agent as it was when the run was accepted.

@@ -2,6 +2,7 @@
 
 use hango_domain::RunId;
 use hango_domain::agent::AgentSnapshot;
+use hango_domain::conversation::StopReason;
 use hango_domain::run::{Lease, Run, RunState};
 use hango_domain::session::SessionLine;
 use hango_domain::{OwnerId, SessionId, Timestamp};
@@ -181,7 +182,7 @@ fn bind_changed<'q>(
         .bind(run.iterations)
         .bind(Json(&run.usage))
         .bind(Json(&run.usage_discarded))
-        .bind(run.stop_reason.map(|reason| reason.as_str()))
+        .bind(run.stop_reason.map(StopReason::as_str))
         .bind(run.final_message_id.map(|id| id.to_string()))
         .bind(error.map(|error| error.code.as_str()))
         .bind(error.map(|error| error.message.as_str()))
@@ -204,12 +205,12 @@ pub(crate) async fn pending(
     session: SessionId,
 ) -> Result<Vec<RunId>, Error> {
     let rows = sqlx::query(
-        "select id from runs
+        "select id from runs indexed by runs_pending
          where session_id = ? and state in ('queued', 'running')
          order by session_no",
     )
     .bind(session.to_string())
     .fetch_all(conn)
     .await?;
-    rows::all(rows, rows::run_id)
+    rows::all(&rows, rows::run_id)
 }

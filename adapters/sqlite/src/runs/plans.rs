@@ -1,0 +1,51 @@
+//! What runs all the time reads no run that has ended: claim, renewal, sweep and poll cost the same
+//! with a million of them as with none.
+
+use sqlx::{AssertSqlSafe, Row};
+
+use super::{claim, leases};
+use crate::{SqliteStore, testing};
+
+/// The indexes that hold only what has not ended, and the way to one run.
+const NARROW: [&str; 4] = [
+    "INDEX runs_queued",
+    "INDEX runs_running",
+    "INDEX runs_pending",
+    "INDEX sqlite_autoindex_runs_1 (id=?)",
+];
+
+#[tokio::test]
+async fn what_runs_all_the_time_reads_only_what_has_not_ended() {
+    let (store, _dir) = testing::store().await;
+    for statement in [
+        claim::ELIGIBLE,
+        claim::ELIGIBLE_ALONE,
+        leases::RENEW,
+        leases::IN_FORCE,
+        leases::CANCELS,
+        leases::SILENT,
+    ] {
+        let steps = plan(&store, statement).await;
+        let of_runs: Vec<&String> = steps.iter().filter(|step| reads_runs(step)).collect();
+
+        assert!(!of_runs.is_empty(), "{statement}");
+        for step in of_runs {
+            let narrow = NARROW.iter().any(|index| step.contains(index));
+            assert!(narrow, "{step}\n{statement}");
+        }
+    }
+}
+
+/// Whether a step of a plan reads `runs`, under any of the names it has in these statements.
+fn reads_runs(step: &str) -> bool {
+    let mut words = step.split(' ');
+    matches!(words.next(), Some("SCAN" | "SEARCH"))
+        && matches!(words.next(), Some("runs" | "r" | "q" | "e"))
+}
+
+async fn plan(store: &SqliteStore, statement: &'static str) -> Vec<String> {
+    let explain = AssertSqlSafe(format!("explain query plan {statement}"));
+    let rows = sqlx::query(explain).fetch_all(&store.readers).await;
+    let rows = rows.expect("a statement has a plan");
+    rows.iter().map(|row| row.get("detail")).collect()
+}
