@@ -13,6 +13,7 @@ mod stops;
 mod store;
 mod tries;
 mod turns;
+mod unexecuted;
 
 use super::*;
 use bench::*;
