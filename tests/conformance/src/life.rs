@@ -19,7 +19,7 @@ use crate::random::for_any;
 #[expect(clippy::unused_async, reason = "checks share one signature")]
 pub async fn any_history_ends_where_the_rules_say(fixture: Fixture) {
     let fixture = &fixture;
-    for_any(48, &vec(any_move(), 0..50), async |history| {
+    for_any(64, &vec(any_move(), 0..80), async |history| {
         let mut replay = Replay::begin(fixture).await;
         for step in history {
             replay.make(step).await?;

@@ -9,16 +9,15 @@ use hango_ports::run_store::{
     Claimed, Held, ReclaimRequest, Reclaimed, Renewal, RunContext, RunStoreError,
 };
 use proptest::prelude::*;
-use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
 
-use super::moves::{Move, Turn};
+use super::moves::{Move, Presented, Turn};
 use crate::{Fixture, OnRecord, Place, TTL, owner};
 
 type Checked = Result<(), TestCaseError>;
 
 /// The most claims of a turn in these histories.
-const MAX_STALLED: u32 = 3;
+const MAX_STALLED: u32 = 5;
 
 /// A run in the store, and what it ought to be.
 pub(super) struct Replay<'a> {
@@ -93,8 +92,11 @@ impl<'a> Replay<'a> {
     }
 
     /// A lease that somebody may present.
-    pub(super) fn lease(&self, which: Index) -> Lease {
-        *which.get(&self.leases)
+    pub(super) fn lease(&self, presented: Presented) -> Lease {
+        match presented {
+            Some(which) => *which.get(&self.leases),
+            None => self.leases[self.leases.len() - 1],
+        }
     }
 
     /// A turn that somebody may believe to be in.
