@@ -1,0 +1,17 @@
+//! The binary as its users have it: the real process, over HTTP, with signals, and killed.
+//!
+//! The truth is kept outside of hango: the provider and the tools' services have logs of their own, and
+//! `support::history` compares them with what hango says after every test.
+
+mod api_smoke;
+mod cancel;
+mod command_line;
+mod crash_in_model;
+mod crash_in_tools;
+mod crash_storm;
+mod crowd;
+mod drain;
+mod quickstart;
+mod store_file;
+mod support;
+mod zombie;

@@ -1,0 +1,108 @@
+//! `hango quickstart`: the main job from one command, in a directory where nothing is.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::support::gate::Gate;
+use super::support::hango::Hango;
+use super::support::home::Home;
+use super::support::provider::{Ask, FakeProvider};
+use super::support::reply::Reply;
+use super::support::store::count;
+use super::support::until::until_true;
+
+fn database(home: &Home) -> PathBuf {
+    home.path().join("hango-data/hango.db")
+}
+
+/// The parts of `printed` in front of which each of `marks` stands, in this order.
+fn in_order(printed: &str, marks: &[&str]) -> bool {
+    let mut rest = printed;
+    marks.iter().all(|mark| match rest.split_once(mark) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_run_executes_in_an_empty_directory_and_a_second_reuses_what_it_made() {
+    let home = Home::empty();
+
+    let first = home.run(&["quickstart", "--once"]);
+
+    assert_eq!(first.status, Some(0), "{}", first.err);
+    let marks = [
+        "listening on http://127.0.0.1:",
+        "You       What time is it in Tokyo",
+        "Tool      get_time {",
+        "→  ",
+        "Agent     ",
+        "succeeded",
+        "Usage     2 model calls",
+        "Trace     ",
+    ];
+    assert!(in_order(&first.out, &marks), "{}", first.out);
+
+    let second = home.run(&["quickstart", "--once"]);
+
+    assert_eq!(second.status, Some(0), "{}", second.err);
+    assert!(in_order(&second.out, &marks), "{}", second.out);
+    for (table, rows) in [("tenants", 1), ("agents", 1), ("sessions", 1), ("runs", 2)] {
+        assert_eq!(count(&database(&home), table).await, rows, "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quickstart_killed_in_the_middle_first_follows_its_run_to_the_end_when_started_again() {
+    let gate = Gate::closed();
+    let model = move |ask: &Ask| match (ask.turn, ask.messages.len() > 5, ask.time) {
+        (1, _, _) => Reply::calls([("get_time", json!({"timezone": "Asia/Tokyo"}))]),
+        (_, false, 1) => Reply::text("this is never whole").held_after(3, &gate),
+        (_, _, _) => Reply::text("It is late in Tokyo."),
+    };
+    let provider = FakeProvider::start(model).await;
+    let mut home = Home::empty();
+    home.set("HANGO_OPENAI_BASE_URL", &provider.base_url());
+    let hango = Hango::start(&home, &["quickstart", "--once"]);
+    hango.prints("Tool      get_time").await;
+    until_true("the answer is on its way", || {
+        provider
+            .asked()
+            .iter()
+            .any(|asked| asked.ask.turn == 2 && asked.sent() >= 3)
+    })
+    .await;
+
+    hango.kill9();
+    let again = home.run(&["quickstart", "--once"]);
+
+    assert_eq!(again.status, Some(0), "{}", again.err);
+    let marks = [
+        "An earlier run did not end; it goes on:",
+        "You       What time is it in Tokyo",
+        "Tool      get_time {",
+        "Agent     It is late in Tokyo.",
+        "succeeded",
+        "You       What time is it in Tokyo",
+        "Tool      get_time {",
+        "Agent     It is late in Tokyo.",
+        "succeeded",
+    ];
+    assert!(in_order(&again.out, &marks), "{}", again.out);
+    assert_eq!(provider.refused(), Vec::<String>::new());
+    assert_eq!(count(&database(&home), "runs").await, 2);
+    // Both runs ask the same, and are told apart by how much was said before.
+    let first_turns = provider
+        .asked()
+        .into_iter()
+        .filter(|asked| asked.ask.turn == 1);
+    assert_eq!(
+        first_turns.count(),
+        2,
+        "a committed turn was asked for again"
+    );
+}

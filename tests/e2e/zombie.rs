@@ -1,0 +1,128 @@
+//! A process that is stopped for longer than its leases last, and wakes: it must begin nothing for the
+//! claims that it had, and write nothing for them once they were taken back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::support::gate::Gate;
+use super::support::history;
+use super::support::messages;
+use super::support::provider::Ask;
+use super::support::reply::Reply;
+use super::support::tools::{Called, Response};
+use super::support::until::until_true;
+use super::support::world::World;
+
+const RUNS: usize = 8;
+
+const LEASE: Duration = Duration::from_secs(2);
+
+const SHORT_LEASES: [(&str, &str); 3] = [
+    ("HANGO_RUN_LEASE_TTL", "2s"),
+    ("HANGO_RUN_HEARTBEAT_INTERVAL", "600ms"),
+    ("HANGO_RUN_RECLAIM_INTERVAL", "500ms"),
+];
+
+/// Stops the process for half as long again as a lease; `meanwhile` is done at once.
+async fn asleep(world: &mut World, meanwhile: impl FnOnce()) {
+    world.hango().stop();
+    meanwhile();
+    // Time itself is what is tested.
+    tokio::time::sleep(LEASE + LEASE / 2).await;
+    world.hango().cont();
+}
+
+async fn start_runs(world: &World) {
+    for n in 0..RUNS {
+        world.start_run(&format!("run {n}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let model = move |ask: &Ask| match (ask.turn, ask.time) {
+        (1, 1) => Reply::calls([("unsafe", json!({"n": 1}))]).held_before_end(&held),
+        (1, _) => Reply::calls([("unsafe", json!({"n": 2}))]),
+        (_, _) => Reply::text("all done"),
+    };
+    let mut world = World::start(&SHORT_LEASES, model).await;
+    start_runs(&world).await;
+    until_true("every answer is on its way", || {
+        world
+            .provider
+            .asked()
+            .iter()
+            .filter(|asked| asked.sent() > 0)
+            .count()
+            == RUNS
+    })
+    .await;
+
+    asleep(&mut world, || gate.open()).await;
+
+    history::all_ended(&world, "succeeded").await;
+    for run in world.accepted() {
+        let asked = world.provider.asked_for(&run.input);
+        assert_eq!(world.provider.times(&run.input), [2, 1]);
+        let kept = messages::calls(&world.api.messages(&run.session).await);
+        assert_eq!(kept, asked[1].ids, "the old attempt's answer was stored");
+        assert_eq!(world.api.run(&run.id).await["attempt"], 2);
+    }
+    let inputs: Vec<_> = world
+        .tools
+        .calls()
+        .into_iter()
+        .map(|called| called.input)
+        .collect();
+    assert_eq!(
+        inputs,
+        vec![json!({"n": 2}); RUNS],
+        "the old attempt called a tool"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_arrives_after_the_lease_ran_out_is_not_written() {
+    let model = |ask: &Ask| match ask.turn {
+        1 => Reply::calls([("safe", json!({"n": 1})), ("unsafe", json!({"n": 2}))]),
+        _ => Reply::text("all done"),
+    };
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let tools = move |called: &Called| match called.time {
+        1 => Response::text("first").held(&held),
+        _ => Response::text("again"),
+    };
+    let mut world = World::with_tools(&SHORT_LEASES, model, tools).await;
+    start_runs(&world).await;
+    until_true("every tool works", || world.tools.calls().len() == 2 * RUNS).await;
+
+    let mut woken = Instant::now();
+    asleep(&mut world, || gate.open()).await;
+    woken += LEASE + LEASE / 2;
+
+    history::all_ended(&world, "succeeded").await;
+    for run in world.accepted() {
+        assert_eq!(world.provider.times(&run.input), [1, 1]);
+        let asked = world.provider.asked_for(&run.input);
+        let told: Vec<_> = asked[0]
+            .ids
+            .iter()
+            .map(|id| world.provider.told_of(id))
+            .collect();
+        let expected = ["again", "interrupted, outcome unknown"].map(|it| Some(it.to_owned()));
+        assert_eq!(told, expected, "the old attempt's result was stored");
+        let calls = world.tools.calls_of(&run.id);
+        let times: Vec<_> = calls
+            .iter()
+            .map(|called| (called.tool.as_str(), called.time))
+            .collect();
+        assert_eq!(times.len(), 3, "{times:?}");
+        assert_eq!(times[2], ("safe", 2));
+        assert!(calls[2].at >= woken);
+        assert_eq!(world.api.run(&run.id).await["attempt"], 2);
+    }
+}
