@@ -141,9 +141,7 @@ impl Run {
         match change {
             Change::Claim { owner, ttl } => next.claim(*owner, *ttl)?,
             Change::Renew { lease, ttl } => next.renew(*lease, *ttl)?,
-            Change::Repair(change) => next.tell(EventKind::MessageCompleted {
-                message_id: change.message.id,
-            }),
+            Change::Repair(change) => next.repair(change)?,
             Change::Answer(change) => next.answer(change)?,
             Change::Resume(change) => next.resume(change)?,
             Change::Record(change) => next.record(change)?,

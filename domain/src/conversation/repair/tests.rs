@@ -205,7 +205,7 @@ fn texts(messages: &[Message]) -> Vec<&str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
+    #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
     fn any_history_is_legal_once_it_is_repaired(history in any_conversation()) {

@@ -8,7 +8,7 @@ use crate::OwnerId;
 use crate::event::EventKind;
 use crate::journal;
 use crate::run::{
-    AfterTurn, Answer, Boundary, Closing, End, GiveBack, Lease, Outcome, Reclaim, Record,
+    AfterTurn, Answer, Boundary, Closing, End, GiveBack, Lease, Outcome, Reclaim, Record, Repair,
     RequeueReason, Resume, Retry, RunError, RunErrorCode, RunState, StartedCall,
 };
 
@@ -56,6 +56,15 @@ impl Next {
             *owner = lease.owner;
             *expires_at = self.now.plus(ttl);
         }
+        Ok(())
+    }
+
+    /// Nothing may stand between an answer and its results.
+    pub(super) fn repair(&mut self, change: &Repair) -> Result<(), TransitionError> {
+        self.expect_open_answer(false, self.run.progress.resume_turn + 1)?;
+        self.tell(EventKind::MessageCompleted {
+            message_id: change.message.id,
+        });
         Ok(())
     }
 
