@@ -183,7 +183,8 @@ pub struct ClaimRequest {
     pub owner: OwnerId,
     /// How long a claim may go without renewal.
     pub ttl: Duration,
-    /// Only this run; `None` for whichever is eligible.
+    /// Only this run: before it stand the earlier ones of its session and its tenant's cap, not what waits
+    /// longer elsewhere. `None` for whichever is eligible.
     pub only: Option<RunId>,
     /// What limits the claim.
     pub limits: ClaimLimits,
