@@ -22,13 +22,13 @@ pub fn members() -> Metadata {
         .expect("cargo can read the workspace")
 }
 
-/// The other members that `package` names as normal dependencies.
+/// What `package` names as normal dependencies, other members included.
 #[must_use]
 pub fn uses(package: &Package) -> BTreeSet<&str> {
     package
         .dependencies
         .iter()
-        .filter(|dependency| dependency.kind == DependencyKind::Normal && dependency.path.is_some())
+        .filter(|dependency| dependency.kind == DependencyKind::Normal)
         .map(|dependency| dependency.name.as_str())
         .collect()
 }

@@ -47,6 +47,9 @@ const ADAPTERS: &[&str] = &[
     "hango-tools",
 ];
 
+/// Libraries that one member has to itself.
+const ONLY_IN: &[(&str, &str)] = &[("sqlx", "hango-sqlite"), ("axum", "hango-http")];
+
 /// What the pure crates must not reach, however indirectly.
 const NO_IO: &[&str] = &[
     "tokio",
@@ -89,6 +92,7 @@ fn a_member_uses_only_whom_it_may() {
         };
         let forbidden: Vec<_> = uses(package)
             .into_iter()
+            .filter(|used| MAY_USE.iter().any(|(member, _)| member == used))
             .filter(|used| !allowed.contains(used))
             .collect();
         assert!(forbidden.is_empty(), "{name} uses {forbidden:?}");
@@ -105,6 +109,19 @@ fn only_the_binary_names_two_adapters() {
             "{} names {adapters:?}",
             package.name
         );
+    }
+}
+
+#[test]
+fn a_driver_stays_in_its_adapter() {
+    for package in members().workspace_packages() {
+        for (library, adapter) in ONLY_IN {
+            assert!(
+                package.name.as_str() == *adapter || !uses(package).contains(library),
+                "{} names {library}",
+                package.name
+            );
+        }
     }
 }
 
