@@ -73,6 +73,10 @@ impl Fields<'_> {
     }
 
     /// A field that may be left out, or be null to say that there is no value.
+    #[expect(
+        clippy::option_option,
+        reason = "left out, null and a value are three things"
+    )]
     pub(crate) fn nullable<T>(
         &mut self,
         name: &str,
@@ -142,8 +146,12 @@ pub(crate) fn count(value: Value, place: &mut Place<'_>) -> Option<u64> {
 
 /// A number.
 pub(crate) fn number(value: Value, place: &mut Place<'_>) -> Option<f64> {
-    let number = value.as_f64();
-    number.or_else(|| place.expected("a number"))
+    match value {
+        Value::Number(number) => number.as_f64(),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            place.expected("a number")
+        }
+    }
 }
 
 /// Any object.

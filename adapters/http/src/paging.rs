@@ -35,7 +35,7 @@ impl Paging {
     const DEFAULT: u64 = 50;
 
     pub(crate) fn new(
-        list: String,
+        list: &str,
         filters: &[(String, String)],
         limit: Option<u64>,
         cursor: Option<&str>,
@@ -43,7 +43,7 @@ impl Paging {
         let mut filters = filters.to_vec();
         filters.sort();
         let mut digest = Sha256::new();
-        for part in std::iter::once(&list).chain(filters.iter().flat_map(|(k, v)| [k, v])) {
+        for part in std::iter::once(list).chain(filters.iter().flat_map(|(k, v)| [&**k, &**v])) {
             digest.update(part.len().to_be_bytes());
             digest.update(part);
         }

@@ -83,7 +83,7 @@ impl Params {
     }
 
     /// Which piece of the list, of which the filters were taken before. `list` names it.
-    pub(crate) fn paging(&mut self, list: String) -> Result<Paging, Problem> {
+    pub(crate) fn paging(&mut self, list: &str) -> Result<Paging, Problem> {
         let limit = self.remove("limit");
         let limit = self.single("limit", limit);
         let limit = limit.and_then(|limit| self.in_range("limit", &limit, 1, Paging::MOST));

@@ -17,7 +17,7 @@ use thiserror::Error;
 use super::{Caller, RequestContext, UseCases, keys};
 
 /// How often a key's use is noted at most.
-const TOUCH_EVERY: Duration = Duration::from_secs(60);
+const TOUCH_EVERY: Duration = Duration::from_mins(1);
 
 /// Compared with when there is no such key. No secret is known to have this hash.
 const NOBODY: [u8; 32] = [0; 32];
@@ -103,8 +103,14 @@ impl Touches {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use hango_domain::access::Role;
+    use hango_ports::Stores;
+    use hango_ports::identity_store::MockIdentityStore;
     use uuid::Uuid;
 
+    use super::super::fixtures::world;
     use super::*;
 
     #[test]
@@ -119,5 +125,60 @@ mod tests {
 
         assert_eq!(noted, 3);
         assert!(touches.begin(ApiKeyId(Uuid::from_u128(2)), begin));
+    }
+
+    #[tokio::test]
+    async fn a_key_whose_use_cannot_be_noted_is_good_all_the_same() {
+        let secret = "s".repeat(43);
+        let mut credential = world(|stores| stores).credential(Role::Member);
+        credential.key.secret_hash = keys::hash(&secret);
+        let expected = credential.clone();
+        let mut identities = MockIdentityStore::new();
+        identities
+            .expect_credential()
+            .withf(|prefix| prefix == "bootstrap001")
+            .returning(move |_| Ok(Some(credential.clone())));
+        identities
+            .expect_touch()
+            .times(1)
+            .returning(|_| Err(StoreFailure::Unavailable("gone".into()).into()));
+        let world = world(|stores| Stores {
+            identities: Arc::new(identities),
+            ..stores
+        });
+        let key = format!("hk_bootstrap001_{secret}");
+
+        for _ in 0..3 {
+            let request = RequestContext::default();
+            let caller = world.use_cases.authenticate(&key, request).await;
+            assert_eq!(
+                caller.ok().map(|caller| caller.credential),
+                Some(expected.clone())
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_is_called_unknown_because_the_store_is_gone() {
+        let mut identities = MockIdentityStore::new();
+        identities
+            .expect_credential()
+            .returning(|_| Err(StoreFailure::Unavailable("gone".into()).into()));
+        let world = world(|stores| Stores {
+            identities: Arc::new(identities),
+            ..stores
+        });
+        let key = format!("hk_bootstrap001_{}", "s".repeat(43));
+
+        let refused = world
+            .use_cases
+            .authenticate(&key, RequestContext::default())
+            .await;
+
+        assert!(
+            matches!(refused, Err(Unauthenticated::Failure(_))),
+            "{refused:?}"
+        );
     }
 }

@@ -12,6 +12,8 @@ mod authenticate;
 mod caller;
 mod catalog;
 mod error;
+#[cfg(test)]
+mod fixtures;
 mod input;
 mod keys;
 mod runs;

@@ -209,3 +209,110 @@ async fn ended(watch: &mut Watch) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hango_domain::access::Scope;
+    use hango_ports::run_store::MockRunStore;
+    use hango_ports::{EventSink, Stores};
+
+    use super::super::RequestContext;
+    use super::super::fixtures::{World, world};
+    use super::*;
+
+    /// Somebody who acts as `scope`.
+    fn caller(world: &World, scope: Scope) -> Caller {
+        Caller {
+            scope,
+            credential: world.credential(scope.role),
+            request: RequestContext::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_nobody_ends_reads_once_a_second_and_no_more() {
+        let behind = world(|stores| stores);
+        let place = behind.fixture.place().await;
+        let run = behind.fixture.run(&place).await;
+        let id = run.id;
+        let mut runs = MockRunStore::new();
+        runs.expect_find()
+            .times(6)
+            .returning(move |_, _| Ok(Some(run.clone())));
+        let world = world(|stores| Stores {
+            runs: Arc::new(runs),
+            ..stores
+        });
+        let caller = caller(&world, place.owner);
+
+        let wait = Input::new(Duration::from_secs(5));
+        let found = world.use_cases.run(&caller, id, wait).await;
+
+        assert!(found.is_ok(), "{found:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_between_two_looks_is_not_missed() {
+        let behind = world(|stores| stores);
+        let place = behind.fixture.place().await;
+        let run = behind.fixture.run(&place).await;
+        let ended = behind.fixture.cancel(&place.owner, run.id).await.unwrap();
+        let stores = &behind.fixture.stores;
+        let events = stores.runs.events(place.seen(), run.id, 0, 10).await;
+        let events = events.unwrap().unwrap();
+        let live = Arc::new(crate::live::LiveEvents::default());
+        // The run ends while it is read: after the store looked, before the caller hears.
+        let mut runs = MockRunStore::new();
+        let teller = live.clone();
+        let id = run.id;
+        runs.expect_find().times(1).return_once(move |_, _| {
+            teller.emit(LiveEvent::Durable(events));
+            Ok(Some(run))
+        });
+        runs.expect_find()
+            .times(1)
+            .return_once(move |_, _| Ok(Some(ended)));
+        let mut world = world(|stores| Stores {
+            runs: Arc::new(runs),
+            ..stores
+        });
+        world.use_cases.live = live;
+        let caller = caller(&world, place.owner);
+        let begun = Instant::now();
+
+        let wait = Input::new(Duration::from_mins(1));
+        let found = world.use_cases.run(&caller, id, wait).await.unwrap();
+
+        assert_eq!(found.state.status(), RunStatus::Cancelled);
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test]
+    async fn who_interrupts_or_cancels_tells_whoever_executes() {
+        let world = world(|stores| stores);
+        let (place, lease) = world.fixture.running().await;
+        let caller = caller(&world, place.owner);
+        let interrupted = world.signals.begin(lease);
+        let draft = RunDraft {
+            input: vec![Block::text("stop")],
+            on_busy: OnBusy::Interrupt,
+            metadata: Map::new(),
+        };
+
+        let next = world
+            .use_cases
+            .accept_run(&caller, place.session.id, Input::new(draft))
+            .await;
+
+        assert!(next.is_ok(), "{next:?}");
+        assert!(interrupted.is_cancelled());
+        let cancelled = world.signals.begin(lease);
+        let asked = world
+            .use_cases
+            .cancel_run(&caller, lease.run, Input::new(()));
+        assert!(asked.await.is_ok());
+        assert!(cancelled.is_cancelled());
+    }
+}

@@ -80,7 +80,7 @@ pub(crate) async fn list(
     mut params: Params,
 ) -> Result<Json<ListBody<AgentBody>>, Problem> {
     let flags = params.words("include_archived", &[("true", true), ("false", false)]);
-    let paging = params.paging("agents".to_owned())?;
+    let paging = params.paging("agents")?;
     params.input(()).accepted()?;
     let archived = flags.contains(&true);
     let page = api

@@ -35,7 +35,7 @@ pub(crate) async fn tools(
     _: Authenticated,
     mut params: Params,
 ) -> Result<Json<ListBody<ToolBody>>, Problem> {
-    let paging = params.paging("tools".to_owned())?;
+    let paging = params.paging("tools")?;
     params.input(()).accepted()?;
     Ok(Json(paging.slice(api.use_cases.catalog().tools.clone())))
 }
@@ -46,7 +46,7 @@ pub(crate) async fn providers(
     _: Authenticated,
     mut params: Params,
 ) -> Result<Json<ListBody<ProviderBody>>, Problem> {
-    let paging = params.paging("providers".to_owned())?;
+    let paging = params.paging("providers")?;
     params.input(()).accepted()?;
     let providers = api.use_cases.catalog().providers.clone();
     Ok(Json(paging.slice(providers)))

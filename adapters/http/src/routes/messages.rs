@@ -44,7 +44,7 @@ pub(crate) async fn list(
 ) -> Result<Json<ListBody<MessageBody>>, Problem> {
     let run = params.id("run_id");
     let after_seq = params.number("after_seq", 0, i64::MAX.unsigned_abs());
-    let paging = params.paging(format!("sessions/{session}/messages"))?;
+    let paging = params.paging(&format!("sessions/{session}/messages"))?;
     let query = params.input(MessageQuery {
         after_seq: after_seq.unwrap_or(0).max(paging.after_number()),
         run,

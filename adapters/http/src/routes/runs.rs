@@ -82,7 +82,7 @@ pub(crate) async fn list(
         session: params.id("session_id"),
         ..query(&mut params)
     };
-    let paging = params.paging("runs".to_owned())?;
+    let paging = params.paging("runs")?;
     let query = params.input(query).accepted()?;
     let page = api.use_cases.runs(&caller, query, paging.request()).await?;
     Ok(Json(paging.page(page)))
@@ -100,7 +100,7 @@ pub(crate) async fn list_in_session(
         session: Some(session),
         ..query(&mut params)
     };
-    let paging = params.paging(format!("sessions/{session}/runs"))?;
+    let paging = params.paging(&format!("sessions/{session}/runs"))?;
     api.use_cases.session(&caller, session).await?;
     let query = params.input(query).accepted()?;
     if named != session {
@@ -117,7 +117,7 @@ pub(crate) async fn tool_calls(
     PathId(run): PathId<RunId>,
     mut params: Params,
 ) -> Result<Json<ListBody<ToolCallBody>>, Problem> {
-    let paging = params.paging(format!("runs/{run}/tool-calls"))?;
+    let paging = params.paging(&format!("runs/{run}/tool-calls"))?;
     let nothing = params.input(());
     let calls = api.use_cases.tool_calls(&caller, run, nothing).await?;
     Ok(Json(paging.slice(calls)))

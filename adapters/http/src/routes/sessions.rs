@@ -66,7 +66,7 @@ pub(crate) async fn list(
         agent: params.agent("agent"),
         created_by: params.id("created_by"),
     };
-    let paging = params.paging("sessions".to_owned())?;
+    let paging = params.paging("sessions")?;
     let query = params.input(query).accepted()?;
     let page = api
         .use_cases
