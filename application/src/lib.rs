@@ -6,6 +6,8 @@
 //!
 //! Nothing here knows which adapter is behind a port.
 
+pub mod engine;
 pub mod live;
 pub mod signals;
+pub mod telemetry;
 pub mod use_cases;

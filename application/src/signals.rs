@@ -1,10 +1,11 @@
 //! Hints from those who change runs to those who execute them: inside the process at once, to other
 //! processes through the wake-up port. All of them only make faster what the poll finds anyway.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hango_domain::RunId;
+use hango_domain::run::Lease;
 use hango_ports::WakeUp;
 use hango_ports::wake_up::Hint;
 use tokio::sync::Notify;
@@ -14,8 +15,9 @@ use tokio_util::sync::CancellationToken;
 pub struct Signals {
     peers: Arc<dyn WakeUp>,
     queued: Notify,
-    /// The runs that this process executes, with what ends each.
-    executing: Mutex<HashMap<RunId, CancellationToken>>,
+    /// The runs that this process executes, with what ends each. By attempt too: a process that gave a
+    /// run back may claim it again before the former execution is quite over.
+    executing: Mutex<BTreeMap<(RunId, u32), CancellationToken>>,
 }
 
 impl Signals {
@@ -61,33 +63,26 @@ impl Signals {
 
     /// Ends the execution of `run` if it is here; whether it is.
     pub(crate) fn cancel_here(&self, run: RunId) -> bool {
-        let executing = self
-            .executing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        executing
-            .get(&run)
-            .inspect(|token| token.cancel())
-            .is_some()
+        let executing = self.executing();
+        let here = executing.range((run, 0)..=(run, u32::MAX));
+        here.inspect(|(_, token)| token.cancel()).count() > 0
     }
 
-    /// Notes that this process executes `run`; the token is cancelled when its end is asked for.
-    pub(crate) fn begin(&self, run: RunId) -> CancellationToken {
+    /// Notes that this process executes a run; the token is cancelled when its end is asked for.
+    pub(crate) fn begin(&self, lease: Lease) -> CancellationToken {
         let token = CancellationToken::new();
-        let mut executing = self
-            .executing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        executing.insert(run, token.clone());
+        let key = (lease.run, lease.attempt);
+        self.executing().insert(key, token.clone());
         token
     }
 
-    /// Notes that this process does not execute `run` any more.
-    pub(crate) fn end(&self, run: RunId) {
-        let mut executing = self
-            .executing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        executing.remove(&run);
+    /// Notes that this process does not execute a run under that claim any more.
+    pub(crate) fn end(&self, lease: Lease) {
+        self.executing().remove(&(lease.run, lease.attempt));
+    }
+
+    fn executing(&self) -> MutexGuard<'_, BTreeMap<(RunId, u32), CancellationToken>> {
+        let executing = self.executing.lock();
+        executing.unwrap_or_else(PoisonError::into_inner)
     }
 }

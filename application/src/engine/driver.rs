@@ -1,14 +1,13 @@
 //! The only loop that awaits. It owns nothing but the order: it asks the domain's loop for a step,
 //! performs it through the ports, and reports what happened.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hango_domain::agent::AgentSnapshot;
-use hango_domain::agent_loop::{AgentLoop, Input, LoopError, Step, Stop};
+use hango_domain::agent_loop::{AgentLoop, Input, Step, Stop};
 use hango_domain::chain::Chain;
 use hango_domain::conversation::{Block, Message, Usage};
 use hango_domain::journal::ToolCall;
@@ -16,24 +15,26 @@ use hango_domain::memory::RunMemory;
 use hango_domain::middleware::{Batch, ToolRequest};
 use hango_domain::model::{CallContext, ModelCall, ModelFailure};
 use hango_domain::note::Notes;
-use hango_domain::run::{Change, ChangeKind, RequeueReason, RunStatus};
-use hango_domain::tool::View;
-use hango_ports::event_sink::LiveEvent;
-use hango_ports::run_store::{RunStoreError, Written};
+use hango_domain::run::{Change, RunStatus};
+use hango_domain::tool::{ToolResult, View};
 use hango_ports::telemetry::Observation;
 use hango_ports::{EventSink, RunStore, Telemetry};
-use thiserror::Error;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::gate::ProviderGate;
-use super::leases::LeaseGuard;
 use super::model_call::StreamedModel;
+use super::options::{Abandoned, RunOptions};
+use super::saving::carries_memory;
+use super::supervise::caught;
 use super::tool_call::BoundedTools;
 
-/// The waits between repeats of a write whose outcome is unknown.
-const FIRST_REPEAT: Duration = Duration::from_millis(50);
-const LAST_REPEAT: Duration = Duration::from_secs(1);
+/// A run's memory, and what of it is on record.
+pub(super) struct Memory {
+    /// As it was stored last.
+    pub(super) stored: RunMemory,
+    /// As it is.
+    pub(super) now: RunMemory,
+}
 
 /// What executes one run.
 pub(super) struct Driver<'a> {
@@ -50,69 +51,45 @@ pub(super) struct Driver<'a> {
     pub(super) notes: Notes,
 }
 
-/// What is particular to one execution of a run; later needs become fields here.
-pub(super) struct RunOptions<'a> {
-    /// The claim under which it executes.
-    pub(super) lease: &'a LeaseGuard,
-    /// Cancelled when the run's end is asked for.
-    pub(super) cancel: CancellationToken,
-    /// Cancelled when the run shall go back at its boundary.
-    pub(super) draining: CancellationToken,
-    /// Cancelled when it shall not wait for its boundary.
-    pub(super) aborting: CancellationToken,
-    /// When its time is over.
-    pub(super) deadline: Instant,
-}
-
-/// Why an execution ended without a write of its own.
-#[derive(Debug, Error)]
-pub(super) enum Abandoned {
-    /// The run belongs to somebody else, or may do so by now.
-    #[error("the lease was lost")]
-    LeaseLost,
-    /// A defect: the driver reported what the loop had not asked for.
-    #[error(transparent)]
-    Loop(#[from] LoopError),
-    /// A defect: the loop asked for a change that is not a holder's to make.
-    #[error("the loop asked for {0:?}, which is not a holder's to make")]
-    NotTheHolders(ChangeKind),
-}
-
 impl Driver<'_> {
     /// Executes `agent` to its end or its return to the queue, and says where the run stands then.
     pub(super) async fn run(
         &self,
         mut agent: AgentLoop,
-        mut memory: RunMemory,
+        memory: Memory,
         begin: Input,
         options: &RunOptions<'_>,
     ) -> Result<RunStatus, Abandoned> {
-        let mut saved_memory = memory.clone();
+        let Memory {
+            stored: mut stored_memory,
+            now: mut memory,
+        } = memory;
         let mut status = RunStatus::Running;
-        let mut step = agent.advance(begin)?;
+        let mut step = options.advance(&mut agent, begin)?;
         loop {
-            if options.draining.is_cancelled() {
-                agent.give_back_at_boundary(RequeueReason::Drain);
-            }
             step = match step {
                 Step::Save(change) => {
-                    let change = self.with_memory(change, &mut memory, &saved_memory);
+                    let change = self.with_memory(change, &mut memory, &stored_memory);
+                    let carries_memory = carries_memory(&change);
                     let written = self.save(change, options).await?;
-                    saved_memory.clone_from(&memory);
+                    if carries_memory {
+                        stored_memory.clone_from(&memory);
+                    }
                     status = written.status;
                     let standing = written.standing;
-                    agent.advance(Input::Saved { standing })?
+                    options.advance(&mut agent, Input::Saved { standing })?
                 }
                 Step::CallModel => {
                     let asked =
                         self.call_model(agent.turn(), agent.messages(), &mut memory, options);
                     let input = asked.await;
-                    agent.advance(input)?
+                    options.advance(&mut agent, input)?
                 }
                 Step::Wait(wait) => {
                     let waited = wait_unless_draining(wait, options);
-                    let input = options.unless_stopped(waited).await;
-                    agent.advance(input.map_or_else(stopped, |()| Input::Waited))?
+                    let waited = options.unless_stopped(waited).await;
+                    let input = waited.map_or_else(stopped, |()| Input::Waited);
+                    options.advance(&mut agent, input)?
                 }
                 Step::Execute(calls) => {
                     self.execute(&mut agent, &mut memory, calls, options)
@@ -152,11 +129,12 @@ impl Driver<'_> {
             temperature: settings.temperature,
         };
         let begun = Instant::now();
-        let asked = self.chain.model(call, memory, &self.model, &self.notes);
+        let asked = caught(self.chain.model(call, memory, &self.model, &self.notes));
         let asked = options.unless_stopped(asked).await;
         self.report_notes(&context);
         let reply = match asked {
-            Ok(reply) => reply,
+            Ok(Some(reply)) => reply,
+            Ok(None) => return stopped(Stop::Internal("the model call panicked".to_owned())),
             Err(reason) => {
                 let partial = self.model.take_partial();
                 return Input::Stopped {
@@ -198,7 +176,7 @@ impl Driver<'_> {
             step = match step {
                 Step::Execute(calls) => {
                     if let Some(stop) = options.stop_now() {
-                        agent.advance(stopped(stop))?
+                        options.advance(agent, stopped(stop))?
                     } else {
                         running.extend(calls.into_iter().map(|call| {
                             let request = ToolRequest::new(Arc::clone(&context), &call);
@@ -213,13 +191,13 @@ impl Driver<'_> {
                             )),
                             Err(stop) => stopped(stop),
                         };
-                        agent.advance(input)?
+                        options.advance(agent, input)?
                     }
                 }
                 Step::Save(change @ Change::Record(_)) => {
                     let written = self.save(change, options).await?;
                     let standing = written.standing;
-                    agent.advance(Input::Saved { standing })?
+                    options.advance(agent, Input::Saved { standing })?
                 }
                 other => break other,
             };
@@ -233,7 +211,10 @@ impl Driver<'_> {
         let begun = Instant::now();
         let context = Arc::clone(&request.context);
         let (position, tool) = (request.position, request.name.clone());
-        let result = self.chain.tool(request, batch, &self.tools).await;
+        let called = caught(self.chain.tool(request, batch, &self.tools)).await;
+        let result = called.unwrap_or_else(|| {
+            ToolResult::error("something in hango failed, and the outcome of the call is unknown")
+        });
         let took = begun.elapsed();
         self.telemetry.observe(Observation::ToolCalled {
             context,
@@ -245,87 +226,6 @@ impl Driver<'_> {
             position,
             result,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-
-    /// Makes a change durable. While its outcome is unknown the very same write is repeated, for as
-    /// long as the lease may be trusted.
-    async fn save(&self, change: Change, options: &RunOptions<'_>) -> Result<Written, Abandoned> {
-        let mut wait = FIRST_REPEAT;
-        loop {
-            let mut written = pin!(self.write(change.clone()));
-            let outcome = tokio::select! {
-                biased;
-                outcome = &mut written => outcome?,
-                () = options.lease.lost() => return Err(Abandoned::LeaseLost),
-            };
-            match outcome {
-                Ok(written) => {
-                    if !written.events.is_empty() {
-                        self.sink.emit(LiveEvent::Durable(written.events.clone()));
-                    }
-                    return Ok(written);
-                }
-                Err(RunStoreError::Failure(failure)) => {
-                    tracing::warn!(
-                        error = &failure as &dyn std::error::Error,
-                        "a write did not succeed; it is repeated while the lease holds"
-                    );
-                }
-                Err(
-                    refused @ (RunStoreError::Refused(_)
-                    | RunStoreError::NotFound
-                    | RunStoreError::AgentArchived
-                    | RunStoreError::Line(_)),
-                ) => {
-                    tracing::warn!(
-                        error = &refused as &dyn std::error::Error,
-                        "a write was refused; the run is not executed here any more"
-                    );
-                    return Err(Abandoned::LeaseLost);
-                }
-            }
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = options.lease.lost() => return Err(Abandoned::LeaseLost),
-            }
-            wait = (wait * 2).min(LAST_REPEAT);
-        }
-    }
-
-    async fn write(&self, change: Change) -> Result<Result<Written, RunStoreError>, Abandoned> {
-        let kind = change.kind();
-        Ok(match change {
-            Change::Repair(change) => self.runs.repair(change).await,
-            Change::Answer(change) => self.runs.answer(change).await,
-            Change::Resume(change) => self.runs.resume(change).await,
-            Change::Record(change) => self.runs.record(change).await,
-            Change::CompleteTurn(change) => self.runs.complete_turn(change).await,
-            Change::Retry(change) => self.runs.retry(change).await,
-            Change::GiveBack(change) => self.runs.give_back(change).await,
-            Change::Finish(change) => self.runs.finish(change).await,
-            Change::Claim { .. }
-            | Change::Renew { .. }
-            | Change::RequestCancel { .. }
-            | Change::Reclaim(_) => return Err(Abandoned::NotTheHolders(kind)),
-        })
-    }
-
-    /// Puts the memory into the writes that carry it, where it changed.
-    fn with_memory(&self, change: Change, memory: &mut RunMemory, saved: &RunMemory) -> Change {
-        match change {
-            Change::CompleteTurn(mut boundary) => {
-                boundary.memory = (memory != saved).then(|| memory.to_stored());
-                boundary.todos = (memory.todos != saved.todos).then(|| memory.todos.clone());
-                Change::CompleteTurn(boundary)
-            }
-            Change::Finish(mut end) => {
-                self.chain.after_run(memory);
-                end.memory = (memory != saved).then(|| memory.to_stored());
-                end.todos = (memory.todos != saved.todos).then(|| memory.todos.clone());
-                Change::Finish(end)
-            }
-            other => other,
         }
     }
 
@@ -342,35 +242,6 @@ impl Driver<'_> {
                 context: Arc::clone(context),
                 note,
             });
-        }
-    }
-}
-
-impl RunOptions<'_> {
-    /// Why nothing may be begun any more, if that is so.
-    fn stop_now(&self) -> Option<Stop> {
-        if !self.lease.is_trusted() {
-            Some(Stop::LeaseLost)
-        } else if self.cancel.is_cancelled() {
-            Some(Stop::Cancel)
-        } else if Instant::now() >= self.deadline {
-            Some(Stop::Deadline)
-        } else if self.aborting.is_cancelled() {
-            Some(Stop::Abort)
-        } else {
-            None
-        }
-    }
-
-    /// Waits for `work`, unless it has to be broken off.
-    async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T, Stop> {
-        tokio::select! {
-            biased;
-            () = self.lease.lost() => Err(Stop::LeaseLost),
-            () = self.cancel.cancelled() => Err(Stop::Cancel),
-            done = work => Ok(done),
-            () = tokio::time::sleep_until(self.deadline) => Err(Stop::Deadline),
-            () = self.aborting.cancelled() => Err(Stop::Abort),
         }
     }
 }

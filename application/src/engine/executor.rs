@@ -5,28 +5,27 @@ use std::time::Duration;
 
 use hango_domain::access::Standing;
 use hango_domain::agent_loop::{AgentLoop, Input, LoopLimits, Start};
-use hango_domain::conversation::Usage;
 use hango_domain::layers;
-use hango_domain::memory::{MemoryError, RunMemory};
-use hango_domain::middleware::{BeforeRunError, RunView};
+use hango_domain::memory::RunMemory;
+use hango_domain::middleware::RunView;
 use hango_domain::model::CallContext;
 use hango_domain::note::Notes;
-use hango_domain::run::{End, Lease, Outcome, Run, RunError, RunErrorCode, RunStatus, WriteId};
-use hango_ports::event_sink::LiveEvent;
+use hango_domain::run::{Lease, Run, RunStatus};
 use hango_ports::run_store::{Claimed, RunContext};
-use hango_ports::store::StoreFailure;
 use hango_ports::telemetry::Observation;
-use thiserror::Error;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::Shared;
-use super::driver::{Abandoned, Driver, RunOptions};
+use super::driver::{Driver, Memory};
 use super::leases::LeaseGuard;
 use super::model_call::StreamedModel;
+use super::options::RunOptions;
+use super::supervise::caught;
 use super::tool_call::BoundedTools;
+use super::unprepared::{self, NotPrepared, OpenTurn};
 use crate::signals::Signals;
 
 /// Executes a claimed run. Every line that is logged meanwhile carries the run's ids.
@@ -73,6 +72,8 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         aborting: shared.aborting.clone(),
         deadline: Instant::now() + limit.saturating_sub(elapsed),
     };
+    let open = context.as_ref().ok();
+    let open = open.and_then(|context| OpenTurn::of(&run, context));
     let prepared = match context {
         Ok(context) => prepare(shared, lease, &run, context, standing).await,
         Err(failure) => Err(NotPrepared::Unreadable(failure)),
@@ -90,7 +91,7 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
                 error = &not_prepared as &dyn std::error::Error,
                 "the run cannot be executed; it fails"
             );
-            end_unprepared(shared, lease, &not_prepared).await
+            unprepared::end(shared, lease, open, &not_prepared).await
         }
     };
     match ended {
@@ -111,42 +112,10 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
 struct Prepared<'a> {
     driver: Driver<'a>,
     agent: AgentLoop,
-    memory: RunMemory,
+    memory: Memory,
     begin: Input,
     /// How long the run may take from its first start.
     deadline: Duration,
-}
-
-/// Why a run cannot even begin.
-#[derive(Debug, Error)]
-enum NotPrepared {
-    #[error(transparent)]
-    Unreadable(#[from] StoreFailure),
-    #[error("runs.state_json cannot be read")]
-    Memory(#[from] MemoryError),
-    #[error("no provider is configured under the name {0:?}")]
-    NoProvider(String),
-}
-
-impl From<BeforeRunError> for NotPrepared {
-    fn from(error: BeforeRunError) -> Self {
-        match error {
-            BeforeRunError::Memory(error) => Self::Memory(error),
-        }
-    }
-}
-
-impl NotPrepared {
-    /// What the run's owner is told; details are for the log, where they may be internal.
-    fn to_run_error(&self) -> RunError {
-        match self {
-            Self::Unreadable(_) | Self::Memory(_) => RunError::new(
-                RunErrorCode::Internal,
-                "what is stored of the run cannot be read; the log has the details, by this run's id",
-            ),
-            Self::NoProvider(_) => RunError::new(RunErrorCode::ProviderRejected, self.to_string()),
-        }
-    }
 }
 
 async fn prepare<'a>(
@@ -168,7 +137,8 @@ async fn prepare<'a>(
         .providers
         .get(&snapshot.settings.provider)
         .ok_or_else(|| NotPrepared::NoProvider(snapshot.settings.provider.clone()))?;
-    let mut memory = RunMemory::from_stored(&run.memory)?;
+    let stored = RunMemory::from_stored(&run.memory)?;
+    let mut memory = stored.clone();
     let limits = settings.limits.tightened(&snapshot.settings.limits);
     let chain = layers::stack(&snapshot.settings);
     // The allowlist is the innermost layer's business; here are all tools there are.
@@ -207,7 +177,8 @@ async fn prepare<'a>(
         resumed: run.progress.resume_turn > 0,
         notes: &notes,
     };
-    let append = chain.before_run(&view_of_run, &mut memory).await?;
+    let before_run = caught(chain.before_run(&view_of_run, &mut memory)).await;
+    let append = before_run.ok_or(NotPrepared::Panicked)??;
     let driver = Driver {
         runs: &*parts.runs,
         sink: &*parts.sink,
@@ -229,46 +200,13 @@ async fn prepare<'a>(
     Ok(Prepared {
         driver,
         agent,
-        memory,
+        memory: Memory {
+            stored,
+            now: memory,
+        },
         begin: Input::Begin { standing, append },
         deadline: limits.deadline,
     })
-}
-
-/// Ends a run that cannot be executed. If that cannot be written either, the run is taken back by the
-/// sweep and ends as stalled.
-async fn end_unprepared(
-    shared: &Shared,
-    lease: Lease,
-    why: &NotPrepared,
-) -> Result<RunStatus, Abandoned> {
-    let end = End {
-        lease,
-        write: WriteId(shared.parts.ids.uuid()),
-        outcome: Outcome::Failed(why.to_run_error()),
-        stop_reason: None,
-        turn: None,
-        results: Vec::new(),
-        messages: Vec::new(),
-        final_message_id: None,
-        usage: Usage::default(),
-        usage_discarded: Usage::default(),
-        memory: None,
-        todos: None,
-    };
-    match shared.parts.runs.finish(end).await {
-        Ok(written) => {
-            shared.parts.sink.emit(LiveEvent::Durable(written.events));
-            Ok(written.status)
-        }
-        Err(error) => {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "the run could not be ended"
-            );
-            Err(Abandoned::LeaseLost)
-        }
-    }
 }
 
 /// A run that is being executed here, known to those who may ask for its end.
@@ -284,13 +222,13 @@ impl<'a> Executing<'a> {
         Self {
             signals,
             lease,
-            cancel: signals.begin(lease.run),
+            cancel: signals.begin(lease),
         }
     }
 }
 
 impl Drop for Executing<'_> {
     fn drop(&mut self) {
-        self.signals.end(self.lease.run);
+        self.signals.end(self.lease);
     }
 }

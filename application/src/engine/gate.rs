@@ -67,9 +67,14 @@ impl ProviderGate {
 }
 
 impl Pass<'_> {
-    /// The provider answered: the gate is open.
+    /// The provider answered: the gate is open, unless it asked for rest since this call was begun.
     pub(super) fn answered(self) {
-        self.gate.lock().remove(&self.key);
+        let mut gates = self.gate.lock();
+        let rests = |gate: &Gate| gate.not_before.is_some_and(|until| until > Instant::now());
+        match gates.get_mut(&self.key) {
+            Some(gate) if rests(gate) => gate.failures = 0,
+            Some(_) | None => drop(gates.remove(&self.key)),
+        }
     }
 
     /// A try failed. `jitter` lies between 0 and 1.

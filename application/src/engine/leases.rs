@@ -45,6 +45,11 @@ impl Leases {
         self.lock().keys().copied().collect()
     }
 
+    /// How many claims are held now.
+    pub(super) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     pub(super) fn holds(&self, held: Held) -> bool {
         self.lock().contains_key(&held)
     }

@@ -3,8 +3,9 @@
 //! | part | what it does |
 //! | --- | --- |
 //! | `scheduler` | takes a permit, claims no more than there are permits, starts executors |
-//! | `executor` | one claimed run, from the claim to its end or its return |
-//! | `driver` | the only loop that awaits: asks the domain's loop for a step, performs it |
+//! | `executor`, `unprepared` | one claimed run, from the claim to its end or its return |
+//! | `driver`, `options` | the only loop that awaits: asks the domain's loop for a step, performs it |
+//! | `saving` | the driver's fenced writes |
 //! | `model_call`, `tool_call` | the innermost handlers of the onion |
 //! | `leases`, `renewal` | which claims this process holds, and how long they last |
 //! | `gate` | keeps calls from a provider that asked for rest |
@@ -19,14 +20,18 @@ mod executor;
 mod gate;
 mod leases;
 mod model_call;
+mod options;
 mod renewal;
+mod saving;
 mod scheduler;
 mod supervise;
 mod sweep;
 mod tool_call;
+mod unprepared;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hango_domain::OwnerId;
@@ -35,7 +40,7 @@ use hango_domain::retry::RetryPolicy;
 use hango_domain::tool::Registry;
 use hango_ports::{EventSink, Ids, Provider, RunStore, Telemetry};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::signals::Signals;
@@ -99,6 +104,8 @@ pub struct EngineSettings {
 pub struct Engine {
     shared: Arc<Shared>,
     renewal: renewal::Renewal,
+    /// Nothing is claimed or renewed any more once the engine is gone.
+    stops: DropGuard,
 }
 
 /// What the parts of an engine have in common.
@@ -108,7 +115,10 @@ struct Shared {
     leases: Leases,
     gate: ProviderGate,
     permits: Arc<Semaphore>,
+    /// What a drain waits for: executors, and claims that are under way.
     executors: TaskTracker,
+    /// Whether an exclusive engine took back what an earlier process left.
+    took_back: AtomicBool,
     /// Cancelled when nothing may be claimed any more and runs go back at their boundaries.
     draining: CancellationToken,
     /// Cancelled when runs do not wait for their boundary any more.
@@ -130,6 +140,7 @@ impl Engine {
             gate: ProviderGate::default(),
             permits: Arc::new(Semaphore::new(settings.workers)),
             executors: TaskTracker::new(),
+            took_back: AtomicBool::new(false),
             draining: CancellationToken::new(),
             aborting: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -143,21 +154,30 @@ impl Engine {
         supervise::keep("hints", &shared, |shared| async move {
             shared.parts.signals.listen().await;
         });
-        Ok(Self { shared, renewal })
+        let stops = shared.stopped.clone().drop_guard();
+        Ok(Self {
+            shared,
+            renewal,
+            stops,
+        })
     }
 
     /// The runs being executed now.
     #[must_use]
     pub fn executing(&self) -> usize {
-        self.shared.executors.len()
+        self.shared.leases.count()
     }
 
     /// Stops claiming, lets every run go back at its own boundary, and ends when all have or `within`
     /// is over; what is still in a turn then is broken off and given back too. Claims are renewed
     /// until the end.
     pub async fn drain(self, within: Duration) {
-        let Self { shared, renewal } = self;
-        tracing::info!(runs = shared.executors.len(), "draining");
+        let Self {
+            shared,
+            renewal,
+            stops,
+        } = self;
+        tracing::info!(runs = shared.leases.count(), "draining");
         shared.draining.cancel();
         shared.executors.close();
         if tokio::time::timeout(within, shared.executors.wait())
@@ -165,19 +185,19 @@ impl Engine {
             .is_err()
         {
             tracing::warn!(
-                runs = shared.executors.len(),
+                runs = shared.leases.count(),
                 "drain timeout: turns are broken off and will be executed again"
             );
             shared.aborting.cancel();
             let given_back = tokio::time::timeout(GIVE_BACK_TIME, shared.executors.wait());
             if given_back.await.is_err() {
                 tracing::error!(
-                    runs = shared.executors.len(),
+                    runs = shared.leases.count(),
                     "runs could not be given back; they wait for their leases to expire"
                 );
             }
         }
-        shared.stopped.cancel();
+        drop(stops);
         renewal.join().await;
     }
 }

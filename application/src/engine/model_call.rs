@@ -104,12 +104,29 @@ impl ModelHandler for StreamedModel {
 impl StreamedModel {
     async fn receive(&self, call: ModelCall, shown: &mut Shown<'_>) -> Result<(), ModelFailure> {
         let mut stream = self.provider.stream(call).await?;
-        while let Some(event) = stream.next().await {
-            let event = event?;
+        loop {
+            let next = tokio::select! {
+                biased;
+                next = stream.next() => next,
+                () = until(shown.due()) => {
+                    shown.flush();
+                    continue;
+                }
+            };
+            let Some(event) = next.transpose()? else {
+                return Ok(());
+            };
             shown.see(&event);
             self.push(event)?;
         }
-        Ok(())
+    }
+}
+
+/// Waits for that moment; for ever if there is none.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -163,6 +180,12 @@ impl<'a> Shown<'a> {
         if self.last.is_none_or(|last| last.elapsed() >= COALESCE) {
             self.flush();
         }
+    }
+
+    /// When what is held is shown although nothing follows it; `None` if nothing is held.
+    fn due(&self) -> Option<Instant> {
+        self.held.as_ref()?;
+        self.last.map(|last| last + COALESCE)
     }
 
     fn flush(&mut self) {

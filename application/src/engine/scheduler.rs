@@ -3,6 +3,7 @@
 //! Queued runs are found by the poll; hints and freed slots only make it faster.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hango_domain::memory::MEMORY_VERSION;
 use hango_domain::queue::ClaimLimits;
@@ -19,19 +20,22 @@ const BATCH: usize = 32;
 
 /// Claims and starts runs until the engine drains.
 pub(super) async fn run(shared: Arc<Shared>) {
-    if shared.settings.exclusive {
-        while !sweep::reclaim(&shared, false).await {
-            tokio::time::sleep(shared.settings.poll_interval).await;
-        }
-    }
+    take_back_what_is_left(&shared).await;
     loop {
         let permits = tokio::select! {
             biased;
             () = shared.draining.cancelled() => return,
             permits = take_permits(&shared) => permits,
         };
+        // A drain waits for a claim that is under way, and its runs are given back; so this comes
+        // before the last look at whether there is one.
+        let claiming = shared.executors.token();
+        if shared.draining.is_cancelled() {
+            return;
+        }
         let asked = permits.len();
         let got = claim(&shared, permits).await;
+        drop(claiming);
         if got == asked && got > 0 {
             continue;
         }
@@ -42,6 +46,18 @@ pub(super) async fn run(shared: Arc<Shared>) {
             () = tokio::time::sleep(shared.settings.poll_interval) => {}
         }
     }
+}
+
+/// At start-up an engine that is alone with its store takes every running run back; once, since what
+/// runs later is its own.
+async fn take_back_what_is_left(shared: &Shared) {
+    if !shared.settings.exclusive || shared.took_back.load(Ordering::SeqCst) {
+        return;
+    }
+    while !sweep::reclaim(shared, false).await {
+        tokio::time::sleep(shared.settings.poll_interval).await;
+    }
+    shared.took_back.store(true, Ordering::SeqCst);
 }
 
 /// Waits for one permit, and takes the others that are free.

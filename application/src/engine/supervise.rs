@@ -1,8 +1,12 @@
-//! Background work that must not end: when it panics, that is logged and it starts again.
+//! Panics: background work that must not end starts again; work for one run ends for that run alone.
+//! What a panic said, and where, the process's panic hook has logged by then.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures::FutureExt;
 
 use super::Shared;
 
@@ -34,4 +38,11 @@ pub(super) fn keep<F>(
             }
         }
     });
+}
+
+/// What `work` brings; `None` if it panics.
+///
+/// Unwind safety is asserted: whoever calls does not go on with what `work` may have left half done.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    AssertUnwindSafe(work).catch_unwind().await.ok()
 }

@@ -1,0 +1,117 @@
+//! Runs that cannot even begin: why, and how they end.
+
+use hango_domain::MessageId;
+use hango_domain::conversation::Usage;
+use hango_domain::journal::{self, ToolCall};
+use hango_domain::memory::MemoryError;
+use hango_domain::middleware::BeforeRunError;
+use hango_domain::run::{End, Lease, Outcome, Run, RunError, RunErrorCode, RunStatus, WriteId};
+use hango_ports::event_sink::LiveEvent;
+use hango_ports::run_store::RunContext;
+use hango_ports::store::StoreFailure;
+use thiserror::Error;
+
+use super::Shared;
+use super::options::Abandoned;
+
+/// Why a run cannot even begin.
+#[derive(Debug, Error)]
+pub(super) enum NotPrepared {
+    #[error(transparent)]
+    Unreadable(#[from] StoreFailure),
+    #[error("runs.state_json cannot be read")]
+    Memory(#[from] MemoryError),
+    #[error("no provider is configured under the name {0:?}")]
+    NoProvider(String),
+    #[error("a layer panicked before the run")]
+    Panicked,
+}
+
+impl From<BeforeRunError> for NotPrepared {
+    fn from(error: BeforeRunError) -> Self {
+        match error {
+            BeforeRunError::Memory(error) => Self::Memory(error),
+        }
+    }
+}
+
+impl NotPrepared {
+    /// What the run's owner is told; details are for the log, where they may be internal.
+    fn to_run_error(&self) -> RunError {
+        match self {
+            Self::Unreadable(_) | Self::Memory(_) => RunError::new(
+                RunErrorCode::Internal,
+                "what is stored of the run cannot be read; the log has the details, by this run's id",
+            ),
+            Self::NoProvider(_) => RunError::new(RunErrorCode::ProviderRejected, self.to_string()),
+            Self::Panicked => RunError::new(
+                RunErrorCode::Internal,
+                "something in hango failed; the log has the details, by this run's id",
+            ),
+        }
+    }
+}
+
+/// The answered turn that an earlier attempt left open.
+pub(super) struct OpenTurn {
+    turn: u32,
+    calls: Vec<ToolCall>,
+    usage: Usage,
+}
+
+impl OpenTurn {
+    /// That of `run`, if it has one.
+    pub(super) fn of(run: &Run, context: &RunContext) -> Option<Self> {
+        let answer = journal::open_answer(run, &context.history)?;
+        Some(Self {
+            turn: run.progress.answered_turn,
+            calls: context.calls.clone(),
+            usage: context.history[answer].usage.unwrap_or_default(),
+        })
+    }
+}
+
+/// Ends a run that cannot be executed, and answers the calls that it left open. If that cannot be
+/// written, the run goes back to the queue when a renewal finds that nobody executes it.
+pub(super) async fn end(
+    shared: &Shared,
+    lease: Lease,
+    open: Option<OpenTurn>,
+    why: &NotPrepared,
+) -> Result<RunStatus, Abandoned> {
+    let ids = &shared.parts.ids;
+    let mut end = End {
+        lease,
+        write: WriteId(ids.uuid()),
+        outcome: Outcome::Failed(why.to_run_error()),
+        stop_reason: None,
+        turn: None,
+        results: Vec::new(),
+        messages: Vec::new(),
+        final_message_id: None,
+        usage: Usage::default(),
+        usage_discarded: Usage::default(),
+        memory: None,
+        todos: None,
+    };
+    if let Some(open) = open {
+        let closing = journal::close(&open.calls, MessageId(ids.uuid()));
+        end.turn = Some(open.turn);
+        end.results = closing.results;
+        end.messages = vec![closing.message];
+        end.usage = open.usage;
+    }
+    match shared.parts.runs.finish(end).await {
+        Ok(written) => {
+            shared.parts.sink.emit(LiveEvent::Durable(written.events));
+            Ok(written.status)
+        }
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "the run could not be ended"
+            );
+            Err(Abandoned::LeaseLost)
+        }
+    }
+}
