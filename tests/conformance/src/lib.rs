@@ -82,6 +82,7 @@ macro_rules! store_tests {
                 a_boundary_commits_all_of_its_turn
                 a_boundary_out_of_order_leaves_nothing
                 a_turn_has_one_answer
+                an_answered_turn_takes_no_repair
                 a_turn_without_an_answer_has_no_boundary
                 the_end_commits_its_turn_and_the_terminal_event
                 a_failure_is_kept_with_its_reason

@@ -57,7 +57,7 @@ pub async fn each_write_can_be_repeated_after_an_unknown_outcome(fixture: Fixtur
 
 /// The answer of a repeat does not depend on whether its writer still has the run.
 pub async fn a_repeat_is_recognised_before_the_fence_refuses(fixture: Fixture) {
-    let (place, lease, _) = fixture.answered(1, 1).await;
+    let (place, lease) = fixture.running().await;
     let change = Change::Repair(fixture.repair(lease));
     let first = fixture.written(change.clone()).await;
     let fresh = fixture.taken_over(lease, owner(2)).await;

@@ -135,6 +135,18 @@ pub async fn a_turn_has_one_answer(fixture: Fixture) {
     assert_eq!(fixture.on_record(&place, lease.run).await, before);
 }
 
+/// No message stands between an answer and its results.
+pub async fn an_answered_turn_takes_no_repair(fixture: Fixture) {
+    let (place, lease, _) = fixture.answered(1, 1).await;
+    let before = fixture.on_record(&place, lease.run).await;
+
+    let repair = fixture.repair(lease);
+    let rule = refused(fixture.write(Change::Repair(repair)).await);
+
+    assert_eq!(rule, TransitionError::WrongPoint { turn: 1 });
+    assert_eq!(fixture.on_record(&place, lease.run).await, before);
+}
+
 /// A turn can be completed only behind its answer.
 pub async fn a_turn_without_an_answer_has_no_boundary(fixture: Fixture) {
     let (place, lease) = fixture.running().await;
