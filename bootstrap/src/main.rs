@@ -4,10 +4,13 @@
 //! standard output. Exit status: 0 fine, 1 failed while running, 2 wrong usage or configuration.
 
 mod admin;
+mod app;
 mod cli;
 mod config;
 mod logging;
 mod migrate;
+mod quickstart;
+mod serve;
 mod store;
 mod system;
 
@@ -22,6 +25,7 @@ use hango_ports::Clock;
 
 use cli::{Cli, Command};
 use config::{Config, Environment};
+use quickstart::Choice;
 use system::SystemClock;
 
 #[global_allocator]
@@ -39,40 +43,47 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return failed(2, &error),
     };
-    match run(&config, cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(config, cli.command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(error) if error.is::<config::Problems>() => failed(2, &error),
         Err(error) => failed(1, &error),
     }
 }
 
-/// Does what the command line asks for.
-fn run(config: &Config, command: Command) -> anyhow::Result<()> {
+/// Does what the command line asks for; whether all went well that is not an error.
+fn run(config: Config, command: Command) -> anyhow::Result<bool> {
     if let Command::Config = command {
-        return Ok(write!(io::stdout(), "{config}")?);
+        write!(io::stdout(), "{config}")?;
+        return Ok(true);
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let settings = &config.settings;
-    let _logs = logging::start(
-        settings.log.clone(),
-        settings.log_format,
-        Arc::clone(&clock),
-    )
-    .context("cannot log")?;
-    for warning in config.warnings() {
-        tracing::warn!("{warning}");
-    }
+    let wanted = config.settings.log.clone();
+    let _logs = logging::start(wanted, config.settings.log_format, Arc::clone(&clock))
+        .context("cannot log")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(async {
         match command {
-            Command::Config => Ok(()),
-            Command::Serve(_) | Command::Quickstart(_) => anyhow::bail!("not wired"),
-            Command::Migrate(args) => migrate::run(config, args, clock).await,
-            Command::Admin(args) => admin::run(config, args, clock).await,
+            Command::Config => {}
+            Command::Serve(args) => {
+                Config::check_parts(args.no_workers, args.no_api)?;
+                serve::serve(config).await?;
+            }
+            Command::Quickstart(args) => {
+                let choice = Choice {
+                    once: args.once,
+                    provider: args.provider,
+                    model: args.model,
+                };
+                return quickstart::quickstart(config, choice).await;
+            }
+            Command::Migrate(args) => migrate::run(&config, args, clock).await?,
+            Command::Admin(args) => admin::run(&config, args, clock).await?,
         }
+        Ok(true)
     })
 }
 

@@ -1,0 +1,291 @@
+//! `hango quickstart`: the main job with nothing set up, from one command.
+//!
+//! It starts as `serve` does, sees to it that there are a tenant, a key, an agent and a session,
+//! executes a run that calls a tool, and prints it as it happens. Started again after a crash it
+//! follows the unfinished run to its end before it begins a new one.
+
+mod follow;
+
+use anyhow::Context;
+use hango_application::use_cases::{
+    AgentDraft, Caller, Input, KeyText, NewAgent, RequestContext, RunDraft, RunQuery, SessionDraft,
+    SessionQuery, UseCaseError, UseCases,
+};
+use hango_domain::access::{Scope, visibility};
+use hango_domain::agent::Agent;
+use hango_domain::conversation::Block;
+use hango_domain::run::{Run, RunStatus};
+use hango_domain::session::{OnBusy, Session};
+use hango_ports::agent_store::AgentRef;
+use hango_ports::identity_store::Credential;
+use hango_ports::page::PageRequest;
+use serde_json::Map;
+
+use crate::config::{Config, DEMO, ProviderKind};
+use crate::serve::{Server, Signals};
+use follow::Follower;
+
+/// The name of the agent, of the session and of the key.
+const NAME: &str = "quickstart";
+
+/// What is asked.
+const QUESTION: &str = "What time is it in Tokyo right now, and which day of the week?";
+
+/// What the agent is told.
+const SYSTEM_PROMPT: &str = "You answer questions about time. Look the time up with get_time before \
+                             you answer, and answer in one or two sentences.";
+
+/// The model, where nobody names one.
+const DEMO_MODEL: &str = "demo";
+const OPENAI_MODEL: &str = "gpt-4.1-mini";
+
+/// What the command line may choose.
+pub(crate) struct Choice {
+    /// Exit after the run.
+    pub(crate) once: bool,
+    /// The provider, else the first that is configured, else the built-in one.
+    pub(crate) provider: Option<String>,
+    /// The model.
+    pub(crate) model: Option<String>,
+}
+
+/// Runs the quickstart; whether its run succeeded.
+pub(crate) async fn quickstart(config: Config, choice: Choice) -> anyhow::Result<bool> {
+    let (provider, model) = choose(&config, &choice)?;
+    let server = Server::start(&config).await?;
+    let signals = Signals::listen()?;
+
+    let job = run_once(&server, &provider, &model);
+    let stopped = signals.first();
+    tokio::pin!(stopped);
+    let outcome = tokio::select! {
+        done = job => Some(done),
+        () = &mut stopped => None,
+    };
+    let succeeded = match outcome {
+        Some(Ok((status, key))) => {
+            if !choice.once {
+                next_steps(&server, &key);
+                stopped.await;
+            }
+            status == RunStatus::Succeeded
+        }
+        Some(Err(error)) => {
+            server.stop(&config.settings).await;
+            return Err(error);
+        }
+        None => true,
+    };
+    server.stop(&config.settings).await;
+    Ok(succeeded)
+}
+
+/// The provider and model to use.
+fn choose(config: &Config, choice: &Choice) -> anyhow::Result<(String, String)> {
+    let chosen = match &choice.provider {
+        Some(name) => config
+            .providers
+            .iter()
+            .find(|provider| provider.name == *name)
+            .with_context(|| {
+                let names: Vec<_> = config.providers.iter().map(|it| it.name.as_str()).collect();
+                format!(
+                    "no provider {name:?} is configured; there are {}",
+                    names.join(", ")
+                )
+            })?,
+        // The built-in one is the last.
+        None => config
+            .providers
+            .first()
+            .context("no provider is configured")?,
+    };
+    let model = choice.model.clone().unwrap_or_else(|| {
+        match chosen.kind {
+            ProviderKind::OpenAi(_) => OPENAI_MODEL,
+            ProviderKind::Scripted { .. } => DEMO_MODEL,
+        }
+        .to_owned()
+    });
+    Ok((chosen.name.clone(), model))
+}
+
+/// Sets up what is missing and follows the session's unfinished runs and one new one to their ends.
+async fn run_once(
+    server: &Server,
+    provider: &str,
+    model: &str,
+) -> anyhow::Result<(RunStatus, KeyText)> {
+    let use_cases = &server.app.use_cases;
+    let (credential, key) = use_cases
+        .replace_default_key(NAME)
+        .await
+        .context("make the key")?;
+    let caller = caller(credential);
+    let agent = ensure_agent(use_cases, &caller, provider, model)
+        .await
+        .context("make the agent")?;
+    let session = ensure_session(use_cases, &caller, &agent)
+        .await
+        .context("make the session")?;
+
+    println!();
+    if provider == DEMO {
+        println!(
+            "Provider  {provider} (built in: it plays a script; set OPENAI_API_KEY for a model)"
+        );
+    } else {
+        println!("Provider  {provider}, model {model}");
+    }
+    println!("Agent     {} · session {}", agent.slug, session.id);
+
+    let follower = Follower {
+        stores: &server.app.stores,
+        live: &server.app.live,
+        seen: visibility(&caller.scope),
+    };
+    for run in unfinished(use_cases, &caller, &session).await? {
+        println!("\nAn earlier run did not end; it goes on:");
+        follower.follow(&run).await?;
+    }
+    let draft = RunDraft {
+        input: vec![Block::text(QUESTION)],
+        on_busy: OnBusy::Enqueue,
+        metadata: Map::new(),
+    };
+    let run = use_cases
+        .accept_run(&caller, session.id, Input::new(draft))
+        .await
+        .context("start the run")?;
+    let status = follower.follow(&run).await?;
+    Ok((status, key))
+}
+
+fn caller(credential: Credential) -> Caller {
+    Caller {
+        scope: Scope {
+            tenant: credential.tenant.id,
+            user: credential.user.id,
+            role: credential.user.role,
+            key: Some(credential.key.id),
+        },
+        credential,
+        request: RequestContext::default(),
+    }
+}
+
+/// The agent, with the provider and model that were chosen this time.
+async fn ensure_agent(
+    use_cases: &UseCases,
+    caller: &Caller,
+    provider: &str,
+    model: &str,
+) -> Result<Agent, UseCaseError> {
+    let draft = AgentDraft {
+        provider: Some(provider.to_owned()),
+        model: Some(model.to_owned()),
+        ..AgentDraft::default()
+    };
+    match use_cases
+        .agent(caller, AgentRef::Slug(NAME.to_owned()))
+        .await
+    {
+        Ok(agent) if agent.settings.provider == provider && agent.settings.model == model => {
+            Ok(agent)
+        }
+        Ok(agent) => {
+            let found = AgentRef::Id(agent.id);
+            use_cases
+                .update_agent(caller, found, None, Input::new(draft))
+                .await
+        }
+        Err(UseCaseError::NotFound) => {
+            let new = NewAgent {
+                slug: NAME.to_owned(),
+                draft: AgentDraft {
+                    name: Some("Quickstart".to_owned()),
+                    system_prompt: Some(SYSTEM_PROMPT.to_owned()),
+                    tools: Some(vec!["get_time".to_owned()]),
+                    ..draft
+                },
+            };
+            use_cases.create_agent(caller, Input::new(new)).await
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn ensure_session(
+    use_cases: &UseCases,
+    caller: &Caller,
+    agent: &Agent,
+) -> Result<Session, UseCaseError> {
+    let query = SessionQuery {
+        agent: Some(AgentRef::Id(agent.id)),
+        created_by: Some(caller.scope.user),
+    };
+    let page = PageRequest {
+        limit: 200,
+        after: None,
+    };
+    let found = use_cases.sessions(caller, query, page).await?.items;
+    if let Some(session) = found.into_iter().find(|session| session.title == NAME) {
+        return Ok(session);
+    }
+    let draft = SessionDraft {
+        agent: AgentRef::Id(agent.id),
+        title: NAME.to_owned(),
+        metadata: Map::new(),
+    };
+    use_cases.create_session(caller, Input::new(draft)).await
+}
+
+/// The session's runs that have not ended, oldest first.
+async fn unfinished(
+    use_cases: &UseCases,
+    caller: &Caller,
+    session: &Session,
+) -> Result<Vec<Run>, UseCaseError> {
+    let query = RunQuery {
+        states: vec![RunStatus::Queued, RunStatus::Running],
+        session: Some(session.id),
+        agent: None,
+    };
+    let page = PageRequest {
+        limit: 200,
+        after: None,
+    };
+    let mut runs = use_cases.runs(caller, query, page).await?.items;
+    runs.reverse();
+    Ok(runs)
+}
+
+/// What to try next, with everything filled in.
+fn next_steps(server: &Server, key: &KeyText) {
+    let url = format!("http://{}", server.address);
+    let key = key.expose();
+    println!(
+        r#"
+The server goes on; Ctrl-C stops it. Try, in another terminal:
+
+  export HANGO_URL={url} HANGO_API_KEY={key}
+
+  # who am I
+  curl -s $HANGO_URL/v1/me -H "authorization: Bearer $HANGO_API_KEY"
+
+  # a session with the agent, and a run in it that is waited for
+  SESSION=$(curl -s $HANGO_URL/v1/sessions -H "authorization: Bearer $HANGO_API_KEY" \
+    -H 'content-type: application/json' -d '{{"agent": "{NAME}"}}' | sed 's/.*"id":"\([^"]*\)".*/\1/')
+  RUN=$(curl -s $HANGO_URL/v1/sessions/$SESSION/runs -H "authorization: Bearer $HANGO_API_KEY" \
+    -H 'content-type: application/json' -d '{{"input": "What time is it in Berlin?"}}' \
+    | sed 's/.*"id":"\([^"]*\)".*/\1/')
+  curl -s "$HANGO_URL/v1/runs/$RUN?wait_ms=30000" -H "authorization: Bearer $HANGO_API_KEY"
+
+  # what it said, and what it called
+  curl -s $HANGO_URL/v1/sessions/$SESSION/messages -H "authorization: Bearer $HANGO_API_KEY"
+  curl -s $HANGO_URL/v1/runs/$RUN/tool-calls -H "authorization: Bearer $HANGO_API_KEY"
+
+Kill the process with kill -9 in the middle of a run, start it again: the run goes on.
+"#
+    );
+}

@@ -1,0 +1,143 @@
+//! `hango serve`: API and engine, until a signal says to stop.
+//!
+//! The order of the end: not ready at once, no new claims, runs given back at their boundaries while
+//! the API still answers, then the API, and the store last. A second signal ends the process at once,
+//! which is only a crash.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use hango_http::{Api, Limits, Readiness};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::config::{Config, Settings};
+
+/// How long requests in flight may take to end once everything else has.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// Runs a server until it is told to stop.
+pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+    let server = Server::start(&config).await?;
+    let signals = Signals::listen()?;
+    signals.first().await;
+    server.stop(&config.settings).await;
+    Ok(())
+}
+
+/// A server that listens.
+pub(crate) struct Server {
+    /// What it is made of.
+    pub(crate) app: App,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    readiness: Arc<Readiness>,
+    stop: CancellationToken,
+    api: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts to listen and to execute, and says so on standard output.
+    pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
+        let settings = &config.settings;
+        for warning in config.warnings() {
+            tracing::warn!("{warning}");
+        }
+        // Before the store, so that a taken port does not cost a start.
+        let listener = TcpListener::bind(settings.listen)
+            .await
+            .with_context(|| format!("listen on {}", settings.listen))?;
+        let address = listener
+            .local_addr()
+            .context("read the listener's address")?;
+        let app = App::start(config).await?;
+
+        let readiness = Arc::new(Readiness::new(Arc::clone(&app.stores.health)));
+        let router = hango_http::router(Api {
+            use_cases: Arc::clone(&app.use_cases),
+            readiness: Arc::clone(&readiness),
+            max_body_bytes: settings.max_body_bytes,
+        });
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let api = tokio::spawn(hango_http::serve(
+            listener,
+            router,
+            stopped,
+            Limits {
+                last_requests: LAST_REQUESTS,
+                ..Limits::default()
+            },
+        ));
+        announce(address);
+        Ok(Self {
+            app,
+            address,
+            readiness,
+            stop,
+            api,
+        })
+    }
+
+    /// Stops: the engine first, the store last.
+    pub(crate) async fn stop(self, settings: &Settings) {
+        self.readiness.drain();
+        let store = self.app.drain(settings).await;
+        self.stop.cancel();
+        if let Err(error) = self.api.await {
+            tracing::error!(%error, "the API did not end well");
+        }
+        store.close().await;
+        tracing::info!("stopped");
+    }
+}
+
+/// The line that says where the server listens. Whoever started the process may have closed its
+/// standard output; that is no reason to stop.
+fn announce(address: SocketAddr) {
+    let mut out = std::io::stdout();
+    let said = writeln!(out, "listening on http://{address}").and_then(|()| out.flush());
+    if let Err(error) = said {
+        tracing::warn!(%error, "standard output is closed");
+    }
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
+}
+
+/// The signals that end the process.
+pub(crate) struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Takes over the handling of both.
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt()).context("handle SIGINT")?,
+            terminate: signal(SignalKind::terminate()).context("handle SIGTERM")?,
+        })
+    }
+
+    /// Waits for the first, and from then on ends the process at the second.
+    pub(crate) async fn first(mut self) {
+        self.next().await;
+        tokio::spawn(async move {
+            self.next().await;
+            tracing::warn!("second signal: stopping at once");
+            std::process::exit(1);
+        });
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
