@@ -21,6 +21,7 @@ fn given_back(resume_turn: i64) -> RunRow {
         owner: None,
         leased: false,
         resume_turn,
+        tries: 0,
     }
 }
 

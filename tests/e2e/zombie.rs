@@ -10,8 +10,9 @@ use super::support::history;
 use super::support::messages;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
+use super::support::store;
 use super::support::tools::{Called, Response};
-use super::support::until::until_true;
+use super::support::until::{until, until_true};
 use super::support::world::World;
 
 const RUNS: usize = 8;
@@ -125,4 +126,35 @@ async fn a_result_that_arrives_after_the_lease_ran_out_is_not_written() {
         assert!(calls[2].at >= woken);
         assert_eq!(world.api.run(&run.id).await["attempt"], 2);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_wakes_begins_nothing_even_if_the_store_does_not_tell_it_that_it_lost_its_lease()
+ {
+    let model = |ask: &Ask| match ask.time {
+        1 => Reply::busy_for(2),
+        _ => Reply::text("all done"),
+    };
+    let mut world = World::start(&SHORT_LEASES, model).await;
+    let run = world.start_run("one").await;
+    let database = world.home.database();
+    until(
+        "it waits for its next try, which needs no write before",
+        async || (store::run_row(&database, &run.id).await.tries == 1).then_some(()),
+    )
+    .await;
+
+    let lock = world.freeze_commits().await;
+    asleep(&mut world, || {}).await;
+    tokio::time::sleep(LEASE / 2).await;
+    assert_eq!(
+        world.provider.asked().len(),
+        1,
+        "the old attempt asked again"
+    );
+    lock.release().await;
+
+    history::all_ended(&world, "succeeded").await;
+    assert_eq!(world.provider.times("one"), [2]);
+    assert_eq!(world.api.run(&run.id).await["attempt"], 2);
 }

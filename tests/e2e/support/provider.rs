@@ -10,7 +10,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Json, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::stream;
@@ -224,6 +224,11 @@ async fn answer(State(provider): State<FakeProvider>, Json(request): Json<Value>
     }
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
     let (asked, reply) = provider.note(messages);
+    if let Some(seconds) = reply.rest {
+        let error = json!({"error": {"message": "too many at once", "type": "rate_limit"}});
+        let rest = [(RETRY_AFTER, seconds.to_string())];
+        return (StatusCode::TOO_MANY_REQUESTS, rest, Json(error)).into_response();
+    }
     let playing = Playing {
         pieces: reply.pieces(&asked.ids),
         reply,

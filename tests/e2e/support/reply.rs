@@ -17,6 +17,8 @@ pub(crate) struct Reply {
     pub(crate) pace: Duration,
     /// Holds the answer once so many pieces are sent.
     pub(crate) hold: Option<(usize, Gate)>,
+    /// Refuses, and asks for so many seconds of rest.
+    pub(crate) rest: Option<u32>,
 }
 
 impl Reply {
@@ -35,6 +37,14 @@ impl Reply {
             calls: calls
                 .map(|(name, input)| (name.to_owned(), input))
                 .collect(),
+            ..Self::default()
+        }
+    }
+
+    /// No answer, but the wish to be asked again after so many seconds.
+    pub(crate) fn busy_for(seconds: u32) -> Self {
+        Self {
+            rest: Some(seconds),
             ..Self::default()
         }
     }

@@ -51,6 +51,8 @@ pub(crate) struct RunRow {
     pub(crate) leased: bool,
     /// How many turns are complete.
     pub(crate) resume_turn: i64,
+    /// How many tries of the turn's model call have failed.
+    pub(crate) tries: i64,
 }
 
 /// An event of a run.
@@ -68,7 +70,7 @@ pub(crate) struct EventRow {
 pub(crate) async fn run_row(path: &Path, run: &str) -> RunRow {
     let mut connection = open(path, true).await;
     let row = sqlx::query(
-        "select state, owner_id, lease_expires_at is not null as leased, resume_turn \
+        "select state, owner_id, lease_expires_at is not null as leased, resume_turn, tries \
          from runs where id = ?",
     )
     .bind(run)
@@ -80,6 +82,7 @@ pub(crate) async fn run_row(path: &Path, run: &str) -> RunRow {
         owner: row.get("owner_id"),
         leased: row.get("leased"),
         resume_turn: row.get("resume_turn"),
+        tries: row.get("tries"),
     };
     connection.close().await.expect("the store can be closed");
     row
