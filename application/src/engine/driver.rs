@@ -266,3 +266,6 @@ fn spread(failure: &ModelFailure, begun: Instant) -> f64 {
     let nanos = begun.elapsed().subsec_nanos() ^ u32::try_from(failure.message.len()).unwrap_or(0);
     f64::from(nanos % 1000) / 1000.0
 }
+
+#[cfg(test)]
+mod tests;
