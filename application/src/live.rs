@@ -4,6 +4,7 @@
 //! stored, so whoever missed something reads it there.
 
 use hango_domain::RunId;
+use hango_domain::event::Event;
 use hango_ports::EventSink;
 use hango_ports::event_sink::LiveEvent;
 use tokio::sync::broadcast;
@@ -40,6 +41,13 @@ impl LiveEvents {
             run,
             receiver: self.sender.subscribe(),
         }
+    }
+}
+
+/// Tells `sink` of stored events, of one run or of several.
+pub(crate) fn tell(sink: &dyn EventSink, events: &[Event]) {
+    for of_one_run in events.chunk_by(|one, next| one.run_id == next.run_id) {
+        sink.emit(LiveEvent::Durable(of_one_run.to_vec()));
     }
 }
 

@@ -127,7 +127,7 @@ pub trait RunStore: Send + Sync {
         seen: Visibility,
         run: RunId,
         audit: NewAudit,
-    ) -> Result<Run, RunStoreError>;
+    ) -> Result<Cancelled, RunStoreError>;
 
     /// Takes runs from holders that fell silent, the longest silent first.
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError>;
@@ -163,6 +163,9 @@ pub struct Accepted {
     pub run: Run,
     /// Runs of the session that were running and are asked to end.
     pub interrupted: Vec<RunId>,
+    /// The events of the acceptance and of the runs that were cancelled for it, each run's in order; empty
+    /// if the run was there already.
+    pub events: Vec<Event>,
 }
 
 /// Which runs to read; what is empty or `None` leaves a condition out.
@@ -201,6 +204,8 @@ pub struct Claimed {
     pub elapsed: Duration,
     /// What is true of its creator and tenant now.
     pub standing: Standing,
+    /// The events of the claim.
+    pub events: Vec<Event>,
     /// What the executor works with. An error here is this run's alone: it ends as `internal`.
     pub context: Result<RunContext, StoreFailure>,
 }
@@ -259,8 +264,17 @@ pub struct ReclaimRequest {
     pub expired_only: bool,
 }
 
+/// A run whose end was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cancelled {
+    /// The run after that: ended, or running and asked to end.
+    pub run: Run,
+    /// The events of the change; empty where it only asks the holder.
+    pub events: Vec<Event>,
+}
+
 /// A run that was taken back.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reclaimed {
     /// The claim that was in force.
     pub previous: Lease,
@@ -268,6 +282,8 @@ pub struct Reclaimed {
     pub resume_turn: u32,
     /// Where the run stands now.
     pub status: RunStatus,
+    /// The events of the change.
+    pub events: Vec<Event>,
 }
 
 /// Why a [`RunStore`] did not do what it was asked.

@@ -18,8 +18,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{
-    Accepted, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal, RunFilter,
-    RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
+    RunFilter, RunStore, RunStoreError, Written,
 };
 
 use crate::MemoryStore;
@@ -144,21 +144,23 @@ impl RunStore for MemoryStore {
         seen: Visibility,
         run: RunId,
         audit: NewAudit,
-    ) -> Result<Run, RunStoreError> {
+    ) -> Result<Cancelled, RunStoreError> {
         let mut state = self.lock();
         let now = self.clock.now();
         let before = state.run(seen, run).map(|row| row.run.clone());
         let before = before.ok_or(RunStoreError::NotFound)?;
         let row = state.session_of_mut(run).ok_or(RunStoreError::NotFound)?;
         let changed = row.change(run, Change::RequestCancel { closing: None }, now);
-        let after = changed
+        let applied = changed
             .ok_or(RunStoreError::NotFound)?
-            .map_err(RunStoreError::Refused)?
-            .run;
+            .map_err(RunStoreError::Refused)?;
         if before.cancel_requested_at.is_none() {
             state.note(audit, now);
         }
-        Ok(after)
+        Ok(Cancelled {
+            run: applied.run,
+            events: applied.events,
+        })
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError> {

@@ -6,6 +6,8 @@
 mod accept;
 mod change;
 mod claim;
+#[cfg(test)]
+mod fence;
 mod journal;
 mod leases;
 #[cfg(test)]
@@ -26,8 +28,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal, RunFilter,
-    RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
+    RunFilter, RunStore, RunStoreError, Written,
 };
 
 use crate::SqliteStore;
@@ -153,7 +155,7 @@ impl RunStore for SqliteStore {
         seen: Visibility,
         run: RunId,
         audit: NewAudit,
-    ) -> Result<Run, RunStoreError> {
+    ) -> Result<Cancelled, RunStoreError> {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Urgent, async move |conn| {

@@ -26,6 +26,7 @@ use super::options::RunOptions;
 use super::supervise::caught;
 use super::tool_call::BoundedTools;
 use super::unprepared::{self, NotPrepared, OpenTurn};
+use crate::live;
 use crate::signals::Signals;
 
 /// Executes a claimed run. Every line that is logged meanwhile carries the run's ids.
@@ -57,8 +58,10 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         run,
         elapsed,
         standing,
+        events,
         context,
     } = claimed;
+    live::tell(&*shared.parts.sink, &events);
     tracing::info!(
         attempt = lease.attempt,
         resume_turn = run.progress.resume_turn,

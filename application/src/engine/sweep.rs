@@ -8,6 +8,7 @@ use hango_ports::telemetry::Observation;
 use tokio::time::MissedTickBehavior;
 
 use super::Shared;
+use crate::live;
 
 /// How many runs one statement takes back: a storm of expired leases is worked off in pieces.
 const BATCH: u32 = 100;
@@ -38,17 +39,19 @@ pub(super) async fn reclaim(shared: &Shared, expired_only: bool) -> bool {
                 return false;
             }
         };
-        for run in &taken {
+        let full = taken.len() == BATCH as usize;
+        if !taken.is_empty() {
+            shared.parts.signals.queued();
+        }
+        for run in taken {
             shared.parts.telemetry.observe(Observation::Reclaimed {
                 previous: run.previous,
                 resume_turn: run.resume_turn,
                 status: run.status,
             });
+            live::tell(&*shared.parts.sink, &run.events);
         }
-        if !taken.is_empty() {
-            shared.parts.signals.queued();
-        }
-        if taken.len() < BATCH as usize {
+        if !full {
             return true;
         }
     }

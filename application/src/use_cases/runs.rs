@@ -11,13 +11,13 @@ use hango_domain::{MessageId, RunId, RunTrace, SessionId};
 use hango_ports::agent_store::AgentRef;
 use hango_ports::event_sink::LiveEvent;
 use hango_ports::page::{Page, PageRequest};
-use hango_ports::run_store::{NewRun, RunFilter};
+use hango_ports::run_store::{Cancelled, NewRun, RunFilter};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::sessions::{judge_content, nothing};
 use super::{Action, Caller, Input, Traceparent, UseCaseError, UseCases};
-use crate::live::{Watch, Watched};
+use crate::live::{self, Watch, Watched};
 
 /// How often a waiting caller's run is read again, in case that its end was told elsewhere.
 const READ_AGAIN: Duration = Duration::from_secs(1);
@@ -76,6 +76,7 @@ impl UseCases {
             ("lane".to_owned(), json!(MAIN_LANE)),
         ]);
         let accepted = self.stores.runs.accept(new, audit).await?;
+        live::tell(&*self.live, &accepted.events);
         for run in accepted.interrupted {
             self.signals.cancel_requested(run);
         }
@@ -155,7 +156,8 @@ impl UseCases {
         self.on_run(caller, run, sent).await?;
         let audit = self.caller_audit(caller, Action::RunCancel, run.0);
         let seen = visibility(&caller.scope);
-        let run = self.stores.runs.request_cancel(seen, run, audit).await?;
+        let Cancelled { run, events } = self.stores.runs.request_cancel(seen, run, audit).await?;
+        live::tell(&*self.live, &events);
         match run.state.status() {
             RunStatus::Running => self.signals.cancel_requested(run.id),
             // The session's next run need not wait for it any more.

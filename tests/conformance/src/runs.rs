@@ -12,7 +12,7 @@ use hango_domain::run::{Change, Lease, Run, TransitionError};
 use hango_domain::session::OnBusy;
 use hango_domain::{MessageId, OwnerId, RunId, RunTrace, SessionId, SpanId, TraceId};
 use hango_ports::run_store::{
-    Accepted, ClaimRequest, Claimed, NewRun, ReclaimRequest, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, NewRun, ReclaimRequest, RunStoreError, Written,
 };
 use hango_ports::session_store::MessageQuery;
 use serde_json::{Map, json};
@@ -142,6 +142,12 @@ impl Fixture {
 
     /// Asks for the end of a run.
     pub async fn cancel(&self, by: &Scope, run: RunId) -> Result<Run, RunStoreError> {
+        let cancelled = self.try_cancel(by, run).await?;
+        Ok(cancelled.run)
+    }
+
+    /// Asks for the end of a run, and gets all that the store says.
+    pub async fn try_cancel(&self, by: &Scope, run: RunId) -> Result<Cancelled, RunStoreError> {
         let seen = hango_domain::access::visibility(by);
         let audit = self.audit(by, "run.cancel", run.0);
         self.stores.runs.request_cancel(seen, run, audit).await

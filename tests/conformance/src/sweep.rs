@@ -30,12 +30,18 @@ pub async fn a_live_lease_is_not_taken(fixture: Fixture) {
     assert_eq!(fixture.on_record(&place, lease.run).await, before);
 
     fixture.clock.advance(Duration::from_micros(1));
+    let taken = sweep(&fixture, REQUEST).await;
     let expected = Reclaimed {
         previous: lease,
         resume_turn: 0,
         status: RunStatus::Queued,
+        events: fixture
+            .on_record(&place, lease.run)
+            .await
+            .events
+            .split_off(4),
     };
-    assert_eq!(sweep(&fixture, REQUEST).await, [expected]);
+    assert_eq!(taken, [expected]);
     assert_eq!(sweep(&fixture, REQUEST).await, []);
 }
 

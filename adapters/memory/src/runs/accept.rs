@@ -26,6 +26,7 @@ impl State {
             return Ok(Accepted {
                 run: known.run.clone(),
                 interrupted: Vec::new(),
+                events: Vec::new(),
             });
         }
         let row = self
@@ -52,14 +53,17 @@ impl State {
         cancelled.accept(new.on_busy, new.max_pending)?;
 
         // Nothing can be refused any more.
+        let mut events = Vec::new();
         for run in queued.into_iter().chain(running) {
-            row.change(run, Change::RequestCancel { closing: None }, now);
+            let cancelled = row.change(run, Change::RequestCancel { closing: None }, now);
+            events.extend(cancelled.into_iter().flatten().flat_map(|it| it.events));
         }
         row.line = row.line.accept(new.on_busy, new.max_pending)?;
         let run = RunRow::accepted(queued_run(new, row, agent.version, now), agent);
         let accepted = Accepted {
             run: run.run.clone(),
             interrupted: running.into_iter().collect(),
+            events: events.into_iter().chain(run.events.clone()).collect(),
         };
         row.runs.insert(accepted.run.id, run);
         self.note(audit, now);

@@ -26,7 +26,7 @@ impl State {
             owner: request.owner,
             ttl: request.ttl,
         };
-        self.session_of_mut(id)?.change(id, change, now)?.ok()?;
+        let applied = self.session_of_mut(id)?.change(id, change, now)?.ok()?;
         let session = self.session_of(id)?;
         let row = session.runs.get(&id)?;
         Some(Claimed {
@@ -34,6 +34,7 @@ impl State {
             run: row.run.clone(),
             elapsed: now.since(row.run.started_at?),
             standing: self.standing(&session.session, &row.run),
+            events: applied.events,
             context: Ok(RunContext {
                 agent: row.agent.clone(),
                 history: session.messages.clone(),

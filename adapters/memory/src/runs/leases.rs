@@ -99,6 +99,7 @@ impl State {
             previous,
             resume_turn: applied.run.progress.resume_turn,
             status: applied.run.state.status(),
+            events: applied.events,
         })
     }
 }

@@ -3,12 +3,13 @@
 use hango_domain::access::{Visibility, visibility};
 use hango_domain::agent::Agent;
 use hango_domain::conversation::Usage;
+use hango_domain::event::Event;
 use hango_domain::run::{Change, MAIN_LANE, Progress, Run, RunState, StoredMemory};
 use hango_domain::session::{OnBusy, Session, SessionLine};
 use hango_domain::{RunId, SessionId, Timestamp};
 use hango_ports::agent_store::AgentRef;
 use hango_ports::audit_store::NewAudit;
-use hango_ports::run_store::{Accepted, NewRun, RunStoreError};
+use hango_ports::run_store::{Accepted, Cancelled, NewRun, RunStoreError};
 use sqlx::SqliteConnection;
 
 use super::{change, read, table};
@@ -28,6 +29,7 @@ pub(crate) async fn accept(
         return Ok(Accepted {
             run: known.ok_or(RunStoreError::NotFound)?,
             interrupted: Vec::new(),
+            events: Vec::new(),
         });
     }
     let (session, line) = seen_session(conn, seen, new.session).await?;
@@ -39,21 +41,26 @@ pub(crate) async fn accept(
     }
 
     let interrupts = new.on_busy == OnBusy::Interrupt && line.pending_runs > 0;
-    let (line, interrupted) = if interrupts {
-        let interrupted = interrupt(conn, new.session, now).await?;
-        let (_, line) = seen_session(conn, seen, new.session).await?;
-        (line, interrupted)
+    let (mut interrupted, mut events) = (Vec::new(), Vec::new());
+    let line = if interrupts {
+        (interrupted, events) = interrupt(conn, new.session, now).await?;
+        seen_session(conn, seen, new.session).await?.1
     } else {
-        (line, Vec::new())
+        line
     };
     let line = line.accept(new.on_busy, new.max_pending)?;
 
     let (run, event) = queued(new, &session, line, &agent, now).accepted();
     table::insert(conn, &run, &agent.snapshot()).await?;
-    change::tell(conn, &[event]).await?;
+    change::tell(conn, std::slice::from_ref(&event)).await?;
+    events.push(event);
     sessions::store_line(conn, session.id, &line).await?;
     audit::note(conn, audit, now).await?;
-    Ok(Accepted { run, interrupted })
+    Ok(Accepted {
+        run,
+        interrupted,
+        events,
+    })
 }
 
 /// Asks for the end of a run that the caller sees.
@@ -63,7 +70,7 @@ pub(crate) async fn request_cancel(
     run: RunId,
     audit: &NewAudit,
     now: Timestamp,
-) -> Result<Run, RunStoreError> {
+) -> Result<Cancelled, RunStoreError> {
     if !read::is_seen(&mut *conn, seen, run).await? {
         return Err(RunStoreError::NotFound);
     }
@@ -75,16 +82,20 @@ pub(crate) async fn request_cancel(
     if !asked_before {
         audit::note(conn, audit, now).await?;
     }
-    Ok(made.applied.run)
+    Ok(Cancelled {
+        run: made.applied.run,
+        events: made.applied.events,
+    })
 }
 
-/// Asks for the end of every pending run of a session; returns those that someone has to end.
+/// Asks for the end of every pending run of a session; returns those that someone has to end, and the
+/// events of the others.
 async fn interrupt(
     conn: &mut SqliteConnection,
     session: SessionId,
     now: Timestamp,
-) -> Result<Vec<RunId>, RunStoreError> {
-    let mut interrupted = Vec::new();
+) -> Result<(Vec<RunId>, Vec<Event>), RunStoreError> {
+    let (mut interrupted, mut events) = (Vec::new(), Vec::new());
     for run in table::pending(conn, session).await? {
         let Some(loaded) = table::load(conn, run).await? else {
             continue;
@@ -94,8 +105,9 @@ async fn interrupt(
         if !made.applied.run.state.status().is_terminal() {
             interrupted.push(run);
         }
+        events.extend(made.applied.events);
     }
-    Ok(interrupted)
+    Ok((interrupted, events))
 }
 
 async fn seen_session(

@@ -71,6 +71,7 @@ pub(crate) async fn with_context(
         elapsed: taken.now.since(run.started_at.unwrap_or(taken.now)),
         run,
         standing,
+        events: applied.events,
         context,
     })
 }

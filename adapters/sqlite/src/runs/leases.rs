@@ -139,11 +139,13 @@ pub(crate) async fn reclaim(
             expired_only: request.expired_only,
             closing: None,
         });
-        let run = change::make(conn, loaded, change, now).await?.applied.run;
+        let applied = change::make(conn, loaded, change, now).await?.applied;
+        let run = applied.run;
         reclaimed.push(Reclaimed {
             previous,
             resume_turn: run.progress.resume_turn,
             status: run.state.status(),
+            events: applied.events,
         });
     }
     Ok(reclaimed)

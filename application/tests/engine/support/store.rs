@@ -15,8 +15,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal, RunFilter,
-    RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
+    RunFilter, RunStore, RunStoreError, Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::Semaphore;
@@ -231,7 +231,7 @@ impl RunStore for Faulty {
         seen: Visibility,
         run: RunId,
         audit: NewAudit,
-    ) -> Result<Run, RunStoreError> {
+    ) -> Result<Cancelled, RunStoreError> {
         self.inner.request_cancel(seen, run, audit).await
     }
 

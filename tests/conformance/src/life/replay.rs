@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use hango_domain::OwnerId;
 use hango_domain::event::Event;
-use hango_domain::run::{Change, Lease, Reclaim, RunStatus, TransitionError};
+use hango_domain::run::{Applied, Change, Lease, Reclaim, RunStatus, TransitionError};
 use hango_ports::run_store::{
-    Claimed, Held, ReclaimRequest, Reclaimed, Renewal, RunContext, RunStoreError,
+    Cancelled, Claimed, Held, ReclaimRequest, Reclaimed, Renewal, RunContext, RunStoreError,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
@@ -136,7 +136,7 @@ impl<'a> Replay<'a> {
         let change = Change::Claim { owner, ttl: TTL };
         let expected = self.model.apply(change, self.fixture.now()).ok();
         prop_assert_eq!(claimed.is_some(), expected.is_some());
-        let Some(claimed) = claimed else {
+        let Some((claimed, expected)) = claimed.zip(expected) else {
             return Ok(());
         };
         self.leases.push(claimed.lease);
@@ -145,6 +145,7 @@ impl<'a> Replay<'a> {
             run,
             elapsed,
             standing,
+            events,
             context,
         } = claimed;
         prop_assert_eq!(Some(lease), self.model.run.lease());
@@ -152,6 +153,7 @@ impl<'a> Replay<'a> {
         prop_assert_eq!(Some(elapsed), started);
         prop_assert_eq!(standing.cancel_requested, false);
         prop_assert_eq!(&run, &self.model.run);
+        prop_assert_eq!(events, expected.events);
         let expected = RunContext {
             agent: self.place.agent.snapshot(),
             history: self.model.messages.clone(),
@@ -186,11 +188,14 @@ impl<'a> Replay<'a> {
     }
 
     async fn cancel(&mut self) -> Checked {
-        let asked = self.fixture.cancel(&self.place.owner, self.model.run.id);
+        let asked = self
+            .fixture
+            .try_cancel(&self.place.owner, self.model.run.id);
         let asked = verdict(asked.await)?;
         let change = Change::RequestCancel { closing: None };
         let expected = self.model.apply(change, self.fixture.now());
-        prop_assert_eq!(asked, expected.map(|applied| applied.run));
+        let expected = expected.map(|Applied { run, events, .. }| Cancelled { run, events });
+        prop_assert_eq!(asked, expected);
         Ok(())
     }
 
@@ -212,6 +217,7 @@ impl<'a> Replay<'a> {
             previous,
             resume_turn: applied.run.progress.resume_turn,
             status: applied.run.state.status(),
+            events: applied.events,
         });
         let expected: Vec<Reclaimed> = expected.into_iter().collect();
         prop_assert_eq!(taken.expect("the sweep works"), expected);
