@@ -37,15 +37,15 @@ async fn a_tool_that_does_not_return_in_time_is_dropped_and_its_call_an_error() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_blocks_its_thread_holds_up_neither_renewal_nor_its_time_limit() {
     let mut world = World::new().await;
-    let blocks = Does::Blocks(Duration::from_millis(1500));
+    let blocks = Does::Blocks(Duration::from_millis(2200));
     let tool = world.tool("blocker", Idempotency::Unsafe, blocks);
     let script = &world.provider;
     script.then(asks(&[("c1", "blocker", json!({}))]));
     script.then(says("It hangs."));
     let mut settings = settings();
-    settings.lease_ttl = Duration::from_millis(800);
+    settings.lease_ttl = Duration::from_secs(1);
     settings.heartbeat = Duration::from_millis(50);
-    settings.limits.tool_timeout = Duration::from_secs(1);
+    settings.limits.tool_timeout = Duration::from_millis(1300);
 
     let process = world.start(settings).await;
     let run = world.run().await;

@@ -11,7 +11,7 @@ use crate::support::{Fault, Say, World, says, settings};
 /// Leases that would not last for a test without renewal.
 fn short_leases() -> EngineSettings {
     EngineSettings {
-        lease_ttl: Duration::from_millis(500),
+        lease_ttl: Duration::from_secs(1),
         heartbeat: Duration::from_millis(50),
         reclaim_interval: Duration::from_millis(50),
         poll_interval: Duration::from_millis(50),
@@ -22,7 +22,7 @@ fn short_leases() -> EngineSettings {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_turn_that_lasts_three_leases_is_executed_once() {
     let world = World::new().await;
-    let mut slow = vec![Say::Pause(Duration::from_millis(1500))];
+    let mut slow = vec![Say::Pause(Duration::from_secs(3))];
     slow.extend(says("It is noon."));
     world.provider.then(slow);
 
@@ -59,11 +59,11 @@ async fn a_claim_whose_answer_was_lost_is_given_back_long_before_its_lease_ends(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_renewal_that_panics_starts_again_before_the_leases_end() {
     let world = World::new().await;
-    let mut slow = vec![Say::Pause(Duration::from_millis(2500))];
+    let mut slow = vec![Say::Pause(Duration::from_millis(4500))];
     slow.extend(says("It is noon."));
     world.provider.then(slow);
     let mut settings = short_leases();
-    settings.lease_ttl = Duration::from_secs(2);
+    settings.lease_ttl = Duration::from_secs(4);
 
     let process = world.start(settings).await;
     let run = world.run().await;

@@ -151,16 +151,13 @@ async fn an_execution_whose_lease_ran_out_stops_and_writes_nothing() {
     process.drain().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test(start_paused = true)]
 async fn an_execution_that_cannot_renew_stops_by_itself_before_others_may_take_its_run() {
     let world = World::new().await;
     world.provider.then(vec![Say::Hang]);
     world.provider.then(says("It is noon."));
     let mut settings = settings();
-    settings.lease_ttl = Duration::from_millis(400);
-    settings.heartbeat = Duration::from_millis(40);
-    settings.reclaim_interval = Duration::from_millis(50);
-    settings.poll_interval = Duration::from_millis(50);
+    settings.lease_ttl = Duration::from_secs(30);
     let process = world.start(settings).await;
     let run = world.run().await;
     world
@@ -172,15 +169,17 @@ async fn an_execution_that_cannot_renew_stops_by_itself_before_others_may_take_i
         .until("it stopped", || process.engine.executing() == 0)
         .await;
     let stopped = world.on_record(run.id).await;
-    let closed = world.provider.calls()[0].closed.expect("it was dropped");
-    let stopped_at = world.store_clock.now().minus(closed.elapsed());
     world.store.set_down(false);
     let record = world.ended(run.id).await;
 
     let RunState::Running { expires_at, .. } = stopped.run.state else {
         panic!("nobody took it: {:?}", stopped.run.state);
     };
-    assert!(stopped_at < expires_at, "it was its own to the last");
+    let first = &world.provider.calls()[0];
+    let closed = first.closed.expect("it was dropped");
+    let closed = world.store_clock.now().minus(closed.elapsed());
+    let early = expires_at.since(closed);
+    assert!((1..=2).contains(&early.as_secs()), "a margin: {early:?}");
     assert_eq!(record.run.state.status(), RunStatus::Succeeded);
     assert_eq!((record.run.attempt, world.provider.count()), (2, 2));
     process.drain().await;
