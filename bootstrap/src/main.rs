@@ -58,7 +58,13 @@ fn run(config: Config, command: Command) -> anyhow::Result<bool> {
         return Ok(true);
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let wanted = config.settings.log.clone();
+    // A quickstart tells its own story; the log is for what goes wrong, unless it is asked for.
+    let wanted = match command {
+        Command::Quickstart(_) if !config.names_log() => {
+            logging::filter("warn").map_err(anyhow::Error::msg)?
+        }
+        _ => config.settings.log.clone(),
+    };
     let _logs = logging::start(wanted, config.settings.log_format, Arc::clone(&clock))
         .context("cannot log")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -83,6 +83,11 @@ impl Config {
         })
     }
 
+    /// Whether anybody said what is to be logged.
+    pub(crate) fn names_log(&self) -> bool {
+        self.shown.iter().any(|shown| shown.is_chosen("HANGO_LOG"))
+    }
+
     /// Legal choices that are probably mistakes.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let mut warnings = self.settings.warnings();

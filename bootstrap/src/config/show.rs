@@ -14,6 +14,11 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// Whether this is the setting `name`, and somebody chose its value.
+    pub(super) fn is_chosen(&self, name: &str) -> bool {
+        self.name == name && !matches!(self.origin, Origin::Default)
+    }
+
     pub(super) fn of(value: &Value) -> Self {
         Self {
             name: value.setting.name,

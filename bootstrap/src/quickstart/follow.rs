@@ -75,7 +75,7 @@ impl Follower<'_> {
                 let call = self.call(run, event.turn, *position).await?;
                 let input = call.map(|call| call.input).unwrap_or_default();
                 line.end();
-                println!("Tool      {name} {}", serde_json::Value::Object(input));
+                say!("Tool      {name} {}", serde_json::Value::Object(input));
             }
             EventKind::ToolCompleted {
                 position, is_error, ..
@@ -85,15 +85,15 @@ impl Follower<'_> {
                 let text = result.map(|result| result.for_user.unwrap_or(result.for_llm));
                 let sign = if *is_error { "✗" } else { "→" };
                 line.end();
-                println!("       {sign}  {}", text.unwrap_or_default());
+                say!("       {sign}  {}", text.unwrap_or_default());
             }
             EventKind::TurnDiscarded => {
                 line.end();
-                println!("          (the answer broke off; the turn is begun anew)");
+                say!("          (the answer broke off; the turn is begun anew)");
             }
             EventKind::RunRequeued { .. } => {
                 line.end();
-                println!("          (the run waits to go on)");
+                say!("          (the run waits to go on)");
             }
             EventKind::RunQueued
             | EventKind::RunStarted
@@ -115,17 +115,19 @@ impl Follower<'_> {
             .await?
             .context("the run is gone")?;
         let status = run.state.status();
-        println!();
+        say!("");
         if let Some(error) = run.state.error() {
-            println!("Run       {} {status}: {}", run.id, error.message);
+            say!("Run       {} {status}: {}", run.id, error.message);
         } else {
-            println!("Run       {} {status}", run.id);
+            say!("Run       {} {status}", run.id);
         }
-        println!(
+        say!(
             "Usage     {} model calls, {} tokens in, {} out",
-            run.iterations, run.usage.input_tokens, run.usage.output_tokens
+            run.iterations,
+            run.usage.input_tokens,
+            run.usage.output_tokens
         );
-        println!("Trace     {}", run.trace.trace_id);
+        say!("Trace     {}", run.trace.trace_id);
         Ok(status)
     }
 
@@ -161,18 +163,16 @@ impl Line {
         if turn <= self.answered {
             return;
         }
-        if !self.open {
-            print!("Agent     ");
-            self.open = true;
-        }
-        print!("{text}");
+        let who = if self.open { "" } else { "Agent     " };
+        self.open = true;
+        let mut out = std::io::stdout();
         // Where nobody reads, nothing is lost.
-        let _ = std::io::stdout().flush();
+        let _ = write!(out, "{who}{text}").and_then(|()| out.flush());
     }
 
     fn end(&mut self) {
         if std::mem::take(&mut self.open) {
-            println!();
+            say!("");
         }
     }
 
@@ -191,7 +191,7 @@ impl Line {
             }
         };
         for text in message.content.iter().filter_map(Block::as_text) {
-            println!("{who}{text}");
+            say!("{who}{text}");
         }
     }
 }

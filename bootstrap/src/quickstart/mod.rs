@@ -4,6 +4,14 @@
 //! executes a run that calls a tool, and prints it as it happens. Started again after a crash it
 //! follows the unfinished run to its end before it begins a new one.
 
+/// Prints a line. Where nobody reads any more, the run and the server go on all the same.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod follow;
 
 use anyhow::Context;
@@ -129,15 +137,13 @@ async fn run_once(
         .await
         .context("make the session")?;
 
-    println!();
+    say!("");
     if provider == DEMO {
-        println!(
-            "Provider  {provider} (built in: it plays a script; set OPENAI_API_KEY for a model)"
-        );
+        say!("Provider  {provider} (built in: it plays a script; set OPENAI_API_KEY for a model)");
     } else {
-        println!("Provider  {provider}, model {model}");
+        say!("Provider  {provider}, model {model}");
     }
-    println!("Agent     {} · session {}", agent.slug, session.id);
+    say!("Agent     {} · session {}", agent.slug, session.id);
 
     let follower = Follower {
         stores: &server.app.stores,
@@ -145,7 +151,7 @@ async fn run_once(
         seen: visibility(&caller.scope),
     };
     for run in unfinished(use_cases, &caller, &session).await? {
-        println!("\nAn earlier run did not end; it goes on:");
+        say!("\nAn earlier run did not end; it goes on:");
         follower.follow(&run).await?;
     }
     let draft = RunDraft {
@@ -264,7 +270,7 @@ async fn unfinished(
 fn next_steps(server: &Server, key: &KeyText) {
     let url = format!("http://{}", server.address);
     let key = key.expose();
-    println!(
+    say!(
         r#"
 The server goes on; Ctrl-C stops it. Try, in another terminal:
 
