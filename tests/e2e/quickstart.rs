@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use super::support::api::{Api, text};
 use super::support::gate::Gate;
 use super::support::hango::Hango;
 use super::support::home::Home;
@@ -54,6 +55,31 @@ async fn a_first_run_executes_in_an_empty_directory_and_a_second_reuses_what_it_
     for (table, rows) in [("tenants", 1), ("agents", 1), ("sessions", 1), ("runs", 2)] {
         assert_eq!(count(&database(&home), table).await, rows, "{table}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quickstart_goes_on_to_serve_and_prints_a_key_that_works() {
+    let home = Home::empty();
+    let mut hango = Hango::start(&home, &["quickstart"]);
+    let address = hango.address().await;
+    hango.prints("HANGO_API_KEY=hk_").await;
+
+    let printed = hango.printed();
+    let key = printed.split("HANGO_API_KEY=").nth(1);
+    let key = key.and_then(|rest| rest.split_whitespace().next());
+    let api = Api::of(&address).with_key(key);
+    let me = api.get("/v1/me").await.expect(200);
+    assert_eq!(me["tenant"]["slug"], "default");
+    let session = api
+        .post("/v1/sessions", &json!({"agent": "quickstart"}))
+        .await;
+    let session = text(&session.expect(201)["id"]);
+    let run = api.start_run(&session, "What time is it in Berlin?").await;
+    assert_eq!(api.ended(&run).await["state"], "succeeded");
+    assert_eq!(api.tool_calls(&run).await[0]["name"], "get_time");
+    hango.term();
+    let (status, _) = hango.ended().await;
+    assert_eq!(status.code(), Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 //! A process that is stopped for longer than its leases last, and wakes: it must begin nothing for the
 //! claims that it had, and write nothing for them once they were taken back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
+use super::support::api::text;
 use super::support::gate::Gate;
 use super::support::history;
 use super::support::messages;
@@ -41,7 +42,7 @@ async fn start_runs(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon() {
+async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon_by_its_attempt() {
     let gate = Gate::closed();
     let held = gate.clone();
     let model = move |ask: &Ask| match (ask.turn, ask.time) {
@@ -67,26 +68,26 @@ async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon() {
     history::all_ended(&world, "succeeded").await;
     for run in world.accepted() {
         let asked = world.provider.asked_for(&run.input);
-        assert_eq!(world.provider.times(&run.input), [2, 1]);
         let kept = messages::calls(&world.api.messages(&run.session).await);
-        assert_eq!(kept, asked[1].ids, "the old attempt's answer was stored");
+        // The old attempt may still have kept its answer, as long as nobody had taken the run back.
+        match world.provider.times(&run.input)[..] {
+            [1, 1] => assert_eq!(kept, asked[0].ids),
+            [2, 1] => assert_eq!(kept, asked[1].ids),
+            ref other => panic!("{other:?}"),
+        }
         assert_eq!(world.api.run(&run.id).await["attempt"], 2);
     }
-    let inputs: Vec<_> = world
-        .tools
-        .calls()
-        .into_iter()
-        .map(|called| called.input)
-        .collect();
-    assert_eq!(
-        inputs,
-        vec![json!({"n": 2}); RUNS],
-        "the old attempt called a tool"
-    );
+    for called in world.tools.calls() {
+        assert_eq!(
+            called.input,
+            json!({"n": 2}),
+            "the old attempt began a call"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_arrives_after_the_lease_ran_out_is_not_written() {
+async fn a_result_that_arrives_after_the_lease_ran_out_is_kept_or_the_call_open_but_never_both() {
     let model = |ask: &Ask| match ask.turn {
         1 => Reply::calls([("safe", json!({"n": 1})), ("unsafe", json!({"n": 2}))]),
         _ => Reply::text("all done"),
@@ -101,29 +102,24 @@ async fn a_result_that_arrives_after_the_lease_ran_out_is_not_written() {
     start_runs(&world).await;
     until_true("every tool works", || world.tools.calls().len() == 2 * RUNS).await;
 
-    let mut woken = Instant::now();
     asleep(&mut world, || gate.open()).await;
-    woken += LEASE + LEASE / 2;
 
     history::all_ended(&world, "succeeded").await;
     for run in world.accepted() {
         assert_eq!(world.provider.times(&run.input), [1, 1]);
-        let asked = world.provider.asked_for(&run.input);
-        let told: Vec<_> = asked[0]
-            .ids
-            .iter()
-            .map(|id| world.provider.told_of(id))
-            .collect();
-        let expected = ["again", "interrupted, outcome unknown"].map(|it| Some(it.to_owned()));
-        assert_eq!(told, expected, "the old attempt's result was stored");
-        let calls = world.tools.calls_of(&run.id);
-        let times: Vec<_> = calls
-            .iter()
-            .map(|called| (called.tool.as_str(), called.time))
-            .collect();
-        assert_eq!(times.len(), 3, "{times:?}");
-        assert_eq!(times[2], ("safe", 2));
-        assert!(calls[2].at >= woken);
+        for call in world.api.tool_calls(&run.id).await {
+            let told = world.provider.told_of(&text(&call["tool_use_id"]));
+            let told = told.expect("the model is told of every call");
+            let seen = world.tools.times()[&text(&call["idempotency_key"])];
+            let outcome = (text(&call["name"]), told, seen, text(&call["state"]));
+            let (name, told, seen, state) = &outcome;
+            match (name.as_str(), told.as_str(), seen, state.as_str()) {
+                ("safe" | "unsafe", "first", 1, "finished")
+                | ("safe", "again", 2, "finished")
+                | ("unsafe", "interrupted, outcome unknown", 1, "in_doubt") => {}
+                _ => panic!("{outcome:?}"),
+            }
+        }
         assert_eq!(world.api.run(&run.id).await["attempt"], 2);
     }
 }
@@ -157,4 +153,42 @@ async fn a_process_that_wakes_begins_nothing_even_if_the_store_does_not_tell_it_
     history::all_ended(&world, "succeeded").await;
     assert_eq!(world.provider.times("one"), [2]);
     assert_eq!(world.api.run(&run.id).await["attempt"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_whose_run_was_taken_back_writes_nothing_although_it_trusts_its_lease() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let model = move |ask: &Ask| match (ask.turn, ask.time) {
+        (1, 1) => Reply::calls([("unsafe", json!({"n": 1}))]).held_before_end(&held),
+        (1, _) => Reply::calls([("unsafe", json!({"n": 2}))]),
+        (_, _) => Reply::text("all done"),
+    };
+    let mut world = World::start(&[], model).await;
+    start_runs(&world).await;
+    until_true("every answer is on its way", || {
+        let asked = world.provider.asked();
+        asked.iter().filter(|asked| asked.sent() > 0).count() == RUNS
+    })
+    .await;
+
+    // Stopped where it has no transaction open.
+    let lock = world.freeze_commits().await;
+    world.hango().stop();
+    lock.release().await;
+    for run in world.accepted() {
+        store::take_back(&world.home.database(), &run.id).await;
+    }
+    gate.open();
+    world.hango().cont();
+
+    history::all_ended(&world, "succeeded").await;
+    for run in world.accepted() {
+        let asked = world.provider.asked_for(&run.input);
+        assert_eq!(world.provider.times(&run.input), [2, 1]);
+        let kept = messages::calls(&world.api.messages(&run.session).await);
+        assert_eq!(kept, asked[1].ids, "the old attempt's answer was stored");
+        assert_eq!(world.api.run(&run.id).await["attempt"], 2);
+        assert_eq!(world.tools.calls_of(&run.id).len(), 1);
+    }
 }

@@ -88,6 +88,28 @@ pub(crate) async fn run_row(path: &Path, run: &str) -> RunRow {
     row
 }
 
+/// Takes a run back as the sweep of another process would whose clock runs ahead.
+pub(crate) async fn take_back(path: &Path, run: &str) {
+    let mut connection = open(path, false).await;
+    control(&mut connection, "begin immediate").await;
+    for statement in [
+        "update runs set state = 'queued', owner_id = null, lease_expires_at = null, \
+             last_event = last_event + 1, stalled_attempts = stalled_attempts + 1 where id = ?",
+        "update sessions set running_run = null where running_run = ?",
+        "insert into events (run_id, n, turn, attempt, at, version, kind) \
+         select id, last_event, begun_turn, attempt, started_at, 1, \
+             '{\"type\":\"run.requeued\",\"reason\":\"lease_expired\"}' from runs where id = ?",
+    ] {
+        let done = sqlx::query(statement)
+            .bind(run)
+            .execute(&mut connection)
+            .await;
+        assert_eq!(done.expect("the store answers").rows_affected(), 1);
+    }
+    control(&mut connection, "commit").await;
+    connection.close().await.expect("the store can be closed");
+}
+
 /// Reads a run's events.
 pub(crate) async fn events(path: &Path, run: &str) -> Vec<EventRow> {
     let mut connection = open(path, true).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener as BoundListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Json, Path, State};
@@ -64,8 +64,6 @@ pub(crate) struct Called {
     pub(crate) input: Value,
     /// How often this key came, this time included.
     pub(crate) time: usize,
-    /// When.
-    pub(crate) at: Instant,
     /// Whether it was answered; `Some(false)` if whoever called went away before.
     pub(crate) answered: Option<bool>,
 }
@@ -181,7 +179,6 @@ async fn call(
         traceparent: header("traceparent"),
         input,
         time: 0,
-        at: Instant::now(),
         answered: None,
     });
     let mut working = Working {
