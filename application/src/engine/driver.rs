@@ -130,6 +130,7 @@ impl Driver<'_> {
         };
         let begun = Instant::now();
         let asked = caught(self.chain.model(call, memory, &self.model, &self.notes));
+        let asked = self.model.noting_its_beginning(asked, || pass.answers());
         let asked = options.unless_stopped(asked).await;
         self.report_notes(&context);
         let reply = match asked {
@@ -150,7 +151,7 @@ impl Driver<'_> {
             failure: reply.as_ref().err().map(|failure| failure.kind),
         });
         match &reply {
-            Ok(_) => pass.answered(),
+            Ok(_) => pass.answers(),
             Err(failure) => pass.failed(failure, spread(failure, begun)),
         }
         Input::Replied {

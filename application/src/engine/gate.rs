@@ -23,7 +23,10 @@ pub(super) struct ProviderGate {
 
 #[derive(Clone, Copy, Default)]
 struct Gate {
+    /// Failures in a row.
     failures: u32,
+    /// When the last of them was counted.
+    failed_at: Option<Instant>,
     not_before: Option<Instant>,
     probing: bool,
 }
@@ -32,6 +35,7 @@ struct Gate {
 pub(super) struct Pass<'a> {
     gate: &'a ProviderGate,
     key: (String, String),
+    entered: Instant,
     probes: bool,
 }
 
@@ -57,6 +61,7 @@ impl ProviderGate {
         Ok(Pass {
             gate: self,
             key,
+            entered: Instant::now(),
             probes,
         })
     }
@@ -67,8 +72,9 @@ impl ProviderGate {
 }
 
 impl Pass<'_> {
-    /// The provider answered: the gate is open, unless it asked for rest since this call was begun.
-    pub(super) fn answered(self) {
+    /// The provider begins to answer: the gate is open for others too, unless it asked for rest since
+    /// this call was begun.
+    pub(super) fn answers(&self) {
         let mut gates = self.gate.lock();
         let rests = |gate: &Gate| gate.not_before.is_some_and(|until| until > Instant::now());
         match gates.get_mut(&self.key) {
@@ -86,7 +92,11 @@ impl Pass<'_> {
             *gate = Gate::default();
             return;
         }
-        gate.failures += 1;
+        // Calls that were under way together and fail together are one failure.
+        if gate.failed_at.is_none_or(|last| last <= self.entered) {
+            gate.failures += 1;
+            gate.failed_at = Some(Instant::now());
+        }
         let rest = match failure.retry_after {
             Some(asked) => Some(asked),
             None if gate.failures >= CLOSES_AT => {
@@ -108,5 +118,66 @@ impl Drop for Pass<'_> {
         {
             gate.probing = false;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hango_domain::model::ModelFailureKind;
+
+    use super::*;
+
+    fn enter(gate: &ProviderGate) -> Result<Pass<'_>, Duration> {
+        gate.enter("provider", "model")
+    }
+
+    fn overloaded() -> ModelFailure {
+        ModelFailure::new(ModelFailureKind::Unavailable, "overloaded")
+    }
+
+    async fn fail(gate: &ProviderGate) {
+        let pass = enter(gate).ok().expect("the gate is open");
+        tokio::time::advance(Duration::from_millis(1)).await;
+        pass.failed(&overloaded(), 1.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_gate_closes_after_several_failures_in_a_row() {
+        let gate = ProviderGate::default();
+
+        for _ in 0..CLOSES_AT {
+            assert!(enter(&gate).is_ok());
+            fail(&gate).await;
+        }
+
+        assert_eq!(enter(&gate).err(), Some(backoff(1, 1.0)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_fail_together_are_one_failure() {
+        let gate = ProviderGate::default();
+        let together: Vec<_> = (0..50).map(|_| enter(&gate)).collect();
+        tokio::time::advance(Duration::from_secs(1)).await;
+
+        for pass in together.into_iter().flatten() {
+            pass.failed(&overloaded(), 1.0);
+        }
+
+        assert!(enter(&gate).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_call_probes_and_the_beginning_of_its_answer_lets_the_others_in() {
+        let gate = ProviderGate::default();
+        for _ in 0..CLOSES_AT {
+            fail(&gate).await;
+        }
+        tokio::time::advance(backoff(1, 1.0)).await;
+
+        let probe = enter(&gate).ok().expect("one may probe");
+        assert_eq!(enter(&gate).err(), Some(PROBE_WAIT));
+        probe.answers();
+
+        assert!(enter(&gate).is_ok());
     }
 }

@@ -1,6 +1,7 @@
 //! The innermost model call: stream from the provider, show deltas sideways, hand the onion one whole
 //! answer.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use hango_domain::middleware::ModelHandler;
 use hango_domain::model::{CallContext, ModelCall, ModelFailure, ModelReply, StreamEvent};
 use hango_ports::event_sink::{Delta, DeltaKind, LiveEvent};
 use hango_ports::{EventSink, Provider};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Deltas of a block are shown at most once in this time.
@@ -24,6 +26,8 @@ pub(super) struct StreamedModel {
     /// What has arrived of the call in flight. It outlives the call's future, so that what arrived is
     /// kept when the call is broken off.
     arriving: Mutex<Option<Arriving>>,
+    /// Whether something of that call has arrived.
+    begun: watch::Sender<bool>,
 }
 
 struct Arriving {
@@ -43,6 +47,7 @@ impl StreamedModel {
             provider,
             sink,
             arriving: Mutex::default(),
+            begun: watch::Sender::new(false),
         }
     }
 
@@ -53,6 +58,24 @@ impl StreamedModel {
             usage: arriving.as_ref().map(|it| it.usage).unwrap_or_default(),
             content: arriving.map(|it| it.answer.partial()).unwrap_or_default(),
         }
+    }
+
+    /// Performs `call`, which asks this model, and calls `begins` when its answer begins to arrive.
+    pub(super) async fn noting_its_beginning<T>(
+        &self,
+        call: impl Future<Output = T>,
+        begins: impl FnOnce(),
+    ) -> T {
+        let mut call = pin!(call);
+        self.begun.send_replace(false);
+        let mut begun = self.begun.subscribe();
+        tokio::select! {
+            biased;
+            done = &mut call => return done,
+            // The sender is this model's own, so it is there.
+            _ = begun.wait_for(|begun| *begun) => begins(),
+        }
+        call.await
     }
 
     fn arriving(&self) -> MutexGuard<'_, Option<Arriving>> {
@@ -116,6 +139,8 @@ impl StreamedModel {
             let Some(event) = next.transpose()? else {
                 return Ok(());
             };
+            self.begun
+                .send_if_modified(|begun| !std::mem::replace(begun, true));
             shown.see(&event);
             self.push(event)?;
         }

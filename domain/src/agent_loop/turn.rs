@@ -101,7 +101,8 @@ impl AgentLoop {
                 let failed = FailedTry {
                     kind: TryFailure::Empty,
                     usage: reply.usage,
-                    shown: false,
+                    // Reasoning alone may have been shown.
+                    shown: !reply.content.is_empty(),
                 };
                 self.retry(failed, Duration::ZERO)
             }
