@@ -49,12 +49,8 @@ impl RetryPolicy {
         if !failure.kind.is_retryable() || failed > self.max_retries {
             return NextTry::Never;
         }
-        self.wait(
-            failure
-                .retry_after
-                .map_or_else(|| backoff(failed, jitter), |asked| asked.min(LONGEST_ASKED)),
-            left,
-        )
+        let wait = asked(failure).unwrap_or_else(|| backoff(failed, jitter));
+        self.wait(wait, left)
     }
 
     /// How a wait of `wait` is spent, of which `left` of the run's time must remain.
@@ -68,6 +64,12 @@ impl RetryPolicy {
             NextTry::Wait(wait)
         }
     }
+}
+
+/// The wait that a provider asked for with `failure`, an hour at most; `None` if it asked for none.
+#[must_use]
+pub fn asked(failure: &ModelFailure) -> Option<Duration> {
+    failure.retry_after.map(|asked| asked.min(LONGEST_ASKED))
 }
 
 /// The wait after the `failed`-th failure in a row: between half of the doubled wait and all of it.
@@ -129,6 +131,17 @@ mod tests {
         let next = POLICY.after(&asked, 1, 0.5, AMPLE);
 
         assert_eq!(next, NextTry::GiveBack(Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn no_provider_gets_more_than_an_hour() {
+        let eternity = ModelFailure {
+            retry_after: Some(Duration::MAX),
+            ..unavailable()
+        };
+
+        assert_eq!(asked(&eternity), Some(LONGEST_ASKED));
+        assert_eq!(asked(&unavailable()), None);
     }
 
     #[test]

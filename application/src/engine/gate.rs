@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hango_domain::model::ModelFailure;
-use hango_domain::retry::backoff;
+use hango_domain::retry::{asked, backoff};
 use tokio::time::Instant;
 
 /// How many failures in a row close the gate.
@@ -86,19 +86,19 @@ impl Pass<'_> {
     /// A try failed. `jitter` lies between 0 and 1.
     pub(super) fn failed(self, failure: &ModelFailure, jitter: f64) {
         let mut gates = self.gate.lock();
-        let gate = gates.entry(self.key.clone()).or_default();
         if !failure.kind.is_retryable() {
             // The provider works; it is this call that it does not want.
-            *gate = Gate::default();
+            gates.remove(&self.key);
             return;
         }
+        let gate = gates.entry(self.key.clone()).or_default();
         // Calls that were under way together and fail together are one failure.
         if gate.failed_at.is_none_or(|last| last <= self.entered) {
             gate.failures += 1;
             gate.failed_at = Some(Instant::now());
         }
-        let rest = match failure.retry_after {
-            Some(asked) => Some(asked),
+        let rest = match asked(failure) {
+            Some(rest) => Some(rest),
             None if gate.failures >= CLOSES_AT => {
                 Some(backoff(gate.failures - CLOSES_AT + 1, jitter))
             }
@@ -151,6 +151,31 @@ mod tests {
         }
 
         assert_eq!(enter(&gate).err(), Some(backoff(1, 1.0)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_provider_that_asks_for_an_eternity_rests_for_an_hour() {
+        let gate = ProviderGate::default();
+        let failure = ModelFailure {
+            retry_after: Some(Duration::MAX),
+            ..overloaded()
+        };
+
+        let pass = enter(&gate).ok().expect("the gate is open");
+        pass.failed(&failure, 1.0);
+
+        assert_eq!(enter(&gate).err(), Some(Duration::from_hours(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_is_refused_leaves_nothing_behind() {
+        let gate = ProviderGate::default();
+        let refused = ModelFailure::new(ModelFailureKind::Rejected, "no such model");
+
+        let pass = enter(&gate).ok().expect("the gate is open");
+        pass.failed(&refused, 1.0);
+
+        assert!(gate.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
