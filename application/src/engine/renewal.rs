@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Shared;
 use super::supervise::RESTART_AFTER;
+use crate::live;
 
 /// The renewing thread.
 pub(super) struct Renewal {
@@ -51,11 +52,15 @@ async fn renew_until_stopped(shared: &Shared) {
     let mut beat = tokio::time::interval(shared.settings.heartbeat);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut suspects = HashSet::new();
-    loop {
-        tokio::select! {
-            () = shared.stopped.cancelled() => return,
-            _ = beat.tick() => renew(shared, &mut suspects).await,
+    let renewing = async {
+        loop {
+            beat.tick().await;
+            renew(shared, &mut suspects).await;
         }
+    };
+    tokio::select! {
+        () = shared.stopped.cancelled() => {}
+        () = renewing => {}
     }
 }
 
@@ -97,7 +102,14 @@ async fn renew(shared: &Shared, suspects: &mut HashSet<Lease>) {
             parts.telemetry.observe(Observation::LeaseLost { lease });
         }
     }
-    give_orphans_back(shared, renewal.orphans, suspects).await;
+    let given_back = give_orphans_back(shared, renewal.orphans, suspects);
+    // Nor must runs that nobody executes hold up the leases of those that are executed.
+    if tokio::time::timeout(settings.heartbeat, given_back)
+        .await
+        .is_err()
+    {
+        tracing::warn!("runs that are held but not executed were not given back in time");
+    }
 }
 
 /// Gives back claims whose answer was lost, or whose executor died. A claim that was being made during
@@ -127,7 +139,10 @@ async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut Ha
             closing: None,
         };
         match shared.parts.runs.give_back(change).await {
-            Ok(_) => shared.parts.signals.queued(),
+            Ok(written) => {
+                live::tell(&*shared.parts.sink, &written.events);
+                shared.parts.signals.queued();
+            }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "the run could not be given back; its lease will expire"

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use hango_domain::memory::RunMemory;
 use hango_domain::run::Change;
-use hango_ports::event_sink::LiveEvent;
 use hango_ports::run_store::{RunStoreError, Written};
 use hango_ports::store::StoreFailure;
 
 use super::driver::Driver;
 use super::options::{Abandoned, RunOptions};
+use crate::live;
 
 /// The waits between repeats of a write whose outcome is unknown.
 const FIRST_REPEAT: Duration = Duration::from_millis(50);
@@ -42,9 +42,7 @@ impl Driver<'_> {
             };
             match outcome {
                 Ok(written) => {
-                    if !written.events.is_empty() {
-                        self.sink.emit(LiveEvent::Durable(written.events.clone()));
-                    }
+                    live::tell(self.sink, &written.events);
                     return Ok(written);
                 }
                 Err(RunStoreError::Failure(failure @ StoreFailure::Corrupt { .. })) => {

@@ -6,13 +6,13 @@ use hango_domain::journal::{self, ToolCall};
 use hango_domain::memory::MemoryError;
 use hango_domain::middleware::BeforeRunError;
 use hango_domain::run::{End, Lease, Outcome, Run, RunError, RunErrorCode, RunStatus, WriteId};
-use hango_ports::event_sink::LiveEvent;
 use hango_ports::run_store::RunContext;
 use hango_ports::store::StoreFailure;
 use thiserror::Error;
 
 use super::Shared;
 use super::options::Abandoned;
+use crate::live;
 
 /// Why a run cannot even begin.
 #[derive(Debug, Error)]
@@ -103,7 +103,7 @@ pub(super) async fn end(
     }
     match shared.parts.runs.finish(end).await {
         Ok(written) => {
-            shared.parts.sink.emit(LiveEvent::Durable(written.events));
+            live::tell(&*shared.parts.sink, &written.events);
             Ok(written.status)
         }
         Err(error) => {

@@ -52,8 +52,10 @@ async fn a_claim_whose_answer_was_lost_is_given_back_long_before_its_lease_ends(
     assert_eq!((record.run.attempt, record.run.stalled_attempts), (2, 0));
     let reason = RequeueReason::Orphaned;
     let requeued = |it: &&_| **it == EventKind::RunRequeued { reason };
-    let kinds: Vec<_> = record.events.iter().map(|it| it.kind.clone()).collect();
-    assert_eq!(kinds.iter().filter(requeued).count(), 1);
+    for events in [record.events, world.watching.durable(run.id)] {
+        let kinds: Vec<_> = events.into_iter().map(|it| it.kind).collect();
+        assert_eq!(kinds.iter().filter(requeued).count(), 1);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
