@@ -8,6 +8,7 @@ use hango_domain::middleware::{Batch, ToolHandler, ToolRequest};
 use hango_domain::text;
 use hango_domain::tool::{ToolResult, View};
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 /// Executes the tools of one run.
 pub(super) struct BoundedTools {
@@ -35,10 +36,12 @@ impl BoundedTools {
     /// its time limit.
     async fn registered(&self, call: ToolRequest) -> ToolResult {
         let view = self.view.clone();
-        let mut task = AbortOnDrop(tokio::spawn(async move {
+        let executed = async move {
             let name = call.name.clone();
             view.call(&name, call.into_invocation()).await
-        }));
+        };
+        // What is logged meanwhile, a panic's stack too, carries the run's ids.
+        let mut task = AbortOnDrop(tokio::spawn(executed.in_current_span()));
         match tokio::time::timeout(self.timeout, &mut task.0).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => ToolResult::error("the tool was stopped before it returned"),
