@@ -140,6 +140,16 @@ async fn a_body_with_for_llm_is_taken_by_its_fields() {
 }
 
 #[tokio::test]
+async fn half_a_surrogate_pair_does_not_hide_the_fields() {
+    let body = r#"{"for_llm":"a \ud83d b"}"#;
+
+    assert_eq!(
+        answered("200 OK", body).await,
+        ToolResult::ok("a \u{fffd} b")
+    );
+}
+
+#[tokio::test]
 async fn any_other_body_is_the_result() {
     for body in [
         "",

@@ -1,5 +1,6 @@
 //! What a service's answer means.
 
+use hango_domain::text::mend_json;
 use hango_domain::tool::ToolResult;
 use reqwest::Response;
 use serde::Deserialize;
@@ -54,7 +55,8 @@ fn success(body: &Body, max_bytes: usize) -> ToolResult {
         let room = max_bytes.saturating_sub(note.len()).min(body.bytes.len());
         return ToolResult::ok(format!("{}{note}", lossy(&body.bytes[..room])));
     }
-    match serde_json::from_slice(&body.bytes) {
+    let text = lossy(&body.bytes);
+    match serde_json::from_str(&mend_json(&text)) {
         Ok(Fields {
             for_llm,
             for_user,
@@ -64,7 +66,7 @@ fn success(body: &Body, max_bytes: usize) -> ToolResult {
             for_user,
             is_error,
         },
-        Err(_) => ToolResult::ok(lossy(&body.bytes)),
+        Err(_) => ToolResult::ok(text),
     }
 }
 
