@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use hango_application::use_cases::{AgentDraft, NewAgent};
+use hango_application::use_cases::{AgentDraft, FaultCode, NewAgent};
 use hango_domain::agent::{Agent, AgentLimits, AgentSettings};
 use hango_domain::{AgentId, TenantId, UserId};
 use http::{HeaderMap, StatusCode, header};
@@ -14,7 +14,7 @@ use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::envelope::only;
-use crate::fields::{Fields, count, fields, list as items, number, object, text};
+use crate::fields::{Fields, Place, count, fields, list as items, number, object, text};
 use crate::paging::ListBody;
 use crate::params::{Params, PathAgent};
 use crate::problem::Problem;
@@ -148,9 +148,7 @@ fn draft(fields: &mut Fields<'_>) -> AgentDraft {
         tools: fields
             .optional("tools", items(text))
             .map(|tools| names(tools).collect()),
-        max_tokens: fields
-            .nullable("max_tokens", count)
-            .map(|most| most.map(saturated)),
+        max_tokens: fields.nullable("max_tokens", tokens),
         temperature: fields.nullable("temperature", number),
         limits: fields.optional("limits", self::fields(limits)),
         middleware: fields.optional("middleware", object),
@@ -165,6 +163,16 @@ fn limits(fields: &mut Fields<'_>) -> AgentLimits {
         tool_timeout_ms: limit("tool_timeout_ms"),
         run_deadline_ms: limit("run_deadline_ms"),
     }
+}
+
+/// As many tokens as an answer may have.
+fn tokens(value: Value, place: &mut Place<'_>) -> Option<u32> {
+    let most = u32::try_from(count(value, place)?);
+    if most.is_err() {
+        let detail = format!("at most {} is possible", u32::MAX);
+        place.fault(FaultCode::OutOfRange, detail);
+    }
+    most.ok()
 }
 
 /// More than can be counted is more than any limit.

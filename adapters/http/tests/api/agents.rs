@@ -118,6 +118,23 @@ async fn a_change_replaces_what_it_gives_and_counts_the_version_up() {
 }
 
 #[tokio::test]
+async fn more_tokens_than_can_be_kept_are_refused_and_not_made_fewer() {
+    let server = Server::start().await;
+    server.agent(&server.owner, "helper").await;
+    let change = async |most: u64| {
+        let body = json!({"max_tokens": most});
+        server.patch(&server.owner, "/v1/agents/helper", body).await
+    };
+
+    assert_eq!(
+        change(4_294_967_295).await.body["max_tokens"],
+        4_294_967_295_u32
+    );
+    let refused = change(4_294_967_296).await;
+    refused.is_invalid(&[("/max_tokens", "out_of_range")]);
+}
+
+#[tokio::test]
 async fn a_change_is_made_only_from_the_version_that_if_match_names() {
     let server = Server::start().await;
     server.agent(&server.owner, "helper").await;
