@@ -168,7 +168,11 @@ impl Accumulator {
 
     fn unsupported(&self, reason: &str) -> ModelFailure {
         let message = format!("the model stopped with {reason}, which is not supported");
-        self.failure(ModelFailureKind::UnsupportedStop, message)
+        let paused = reason == StopReason::PauseTurn.as_str();
+        ModelFailure {
+            stop_reason: paused.then_some(StopReason::PauseTurn),
+            ..self.failure(ModelFailureKind::UnsupportedStop, message)
+        }
     }
 
     fn take(&mut self, event: StreamEvent) -> Result<(), Nonsense> {

@@ -106,6 +106,8 @@ pub struct ModelFailure {
     pub kind: ModelFailureKind,
     /// For people: what happened, without secrets.
     pub message: String,
+    /// Why the model stopped, where it stopped for a reason that the API has a word for.
+    pub stop_reason: Option<StopReason>,
     /// How long the provider asked to wait.
     pub retry_after: Option<Duration>,
     /// Text and thinking that had arrived, never tool calls.
@@ -123,6 +125,7 @@ impl ModelFailure {
         Self {
             kind,
             message: message.into(),
+            stop_reason: None,
             retry_after: None,
             partial: Vec::new(),
             usage: Usage::default(),

@@ -123,7 +123,9 @@ impl Mapping {
     }
 
     fn delta(&mut self, delta: Delta, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        if delta.function_call.is_some() {
+        // Servers that still send the older form send it beside the calls that replaced it.
+        let calls = delta.tool_calls.unwrap_or_default();
+        if delta.function_call.is_some() && calls.is_empty() {
             let message = "asked for a tool by function_call, which is not supported";
             return Err(self
                 .origin
@@ -142,7 +144,7 @@ impl Mapping {
             self.refused = true;
             self.text(refusal, out);
         }
-        for call in delta.tool_calls.unwrap_or_default() {
+        for call in calls {
             self.call(call, out)?;
         }
         Ok(())

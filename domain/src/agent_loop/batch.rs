@@ -123,9 +123,32 @@ impl Batch {
     pub(super) fn is_settled(&self) -> bool {
         self.calls.iter().all(ToolCall::is_settled)
     }
+
+    /// The calls that were or are to be executed.
+    fn executable(&self) -> impl Iterator<Item = &ToolCall> {
+        let executable = |call: &&ToolCall| call.executions > 0 || !call.is_settled();
+        self.calls.iter().filter(executable)
+    }
 }
 
 impl AgentLoop {
+    /// The calls of the open turn that were or are to be executed, by position.
+    #[must_use]
+    pub fn open_calls(&self) -> Vec<ToolCall> {
+        let open = self.open.iter();
+        open.flat_map(Batch::executable).cloned().collect()
+    }
+
+    /// Those of them that an earlier attempt executed and this one does not: their results are on
+    /// record, or nobody will ever know them. Ask before the loop begins.
+    #[must_use]
+    pub fn passed_calls(&self) -> Vec<ToolCall> {
+        let mut calls = self.open_calls();
+        let plan = journal::resume(&calls, |name| self.classes.get(name).copied());
+        calls.retain(|call| !plan.execute.contains(&call.position));
+        calls
+    }
+
     /// Goes on with the calls that an earlier attempt left open: those that may be executed are, the
     /// others are in doubt, and both are on record before anything begins.
     pub(super) fn resume_batch(&mut self) -> Step {

@@ -112,20 +112,18 @@ impl AgentLoop {
     }
 
     pub(super) fn end_provider_failed(&mut self, failure: ModelFailure) -> Step {
-        let (code, stop_reason) = match failure.kind {
-            ModelFailureKind::Unavailable => (RunErrorCode::ProviderUnavailable, None),
-            ModelFailureKind::Auth => (RunErrorCode::ProviderAuth, None),
-            ModelFailureKind::Rejected => (RunErrorCode::ProviderRejected, None),
-            ModelFailureKind::Protocol => (RunErrorCode::ProviderProtocol, None),
-            ModelFailureKind::ContextExceeded => (RunErrorCode::ContextExceeded, None),
-            ModelFailureKind::UnsupportedStop => {
-                (RunErrorCode::UnsupportedStop, Some(StopReason::PauseTurn))
-            }
+        let code = match failure.kind {
+            ModelFailureKind::Unavailable => RunErrorCode::ProviderUnavailable,
+            ModelFailureKind::Auth => RunErrorCode::ProviderAuth,
+            ModelFailureKind::Rejected => RunErrorCode::ProviderRejected,
+            ModelFailureKind::Protocol => RunErrorCode::ProviderProtocol,
+            ModelFailureKind::ContextExceeded => RunErrorCode::ContextExceeded,
+            ModelFailureKind::UnsupportedStop => RunErrorCode::UnsupportedStop,
         };
         let messages = self.partial(failure.partial);
         let end = self.end(Outcome::Failed(RunError::new(code, failure.message)));
         self.finish(End {
-            stop_reason,
+            stop_reason: failure.stop_reason,
             messages,
             usage_discarded: failure.usage,
             ..end

@@ -153,6 +153,23 @@ fn o25_the_older_way_to_ask_for_a_function_is_not_supported() {
 }
 
 #[test]
+fn o25_a_copy_of_the_calls_in_the_older_form_is_passed_over() {
+    let both = delta(json!({
+        "function_call": {"name": "f", "arguments": "{}"},
+        "tool_calls": [{"index": 0, "id": "call_a", "type": "function",
+                        "function": {"name": "f", "arguments": "{}"}}],
+    }));
+    let only = delta(json!({
+        "tool_calls": [{"index": 0, "id": "call_a", "type": "function",
+                        "function": {"name": "f", "arguments": "{}"}}],
+    }));
+
+    let reply_to_both = reply(&[both, finish("tool_calls")]).expect("it is supported");
+
+    assert_eq!(Ok(reply_to_both), reply(&[only, finish("tool_calls")]));
+}
+
+#[test]
 fn o26_a_refusal_is_text_and_the_reason_of_the_stop() {
     let reply = reply(&[
         delta(json!({"content": null, "refusal": "I won't."})),

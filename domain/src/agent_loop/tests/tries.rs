@@ -131,6 +131,7 @@ fn what_the_provider_would_refuse_again_fails_the_run_at_once() {
 
         let step = bench.fail(ModelFailure {
             kind,
+            stop_reason,
             ..unavailable()
         });
 
