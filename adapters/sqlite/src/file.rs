@@ -15,6 +15,23 @@ use crate::open::OpenError;
 /// How every SQLite file begins.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
+/// The most symbolic links that lead to a file; no system follows more.
+const MAX_LINKS: usize = 40;
+
+/// The name behind the symbolic links that `path` may be. By it the file has one lock, whatever name it
+/// is opened by; directories need no such care, for a link to one leads to the same lock.
+pub(crate) fn behind_links(path: PathBuf) -> PathBuf {
+    let mut path = path;
+    for _ in 0..MAX_LINKS {
+        let Ok(target) = fs::read_link(&path) else {
+            break;
+        };
+        // Relative to where the link is; an absolute one stays as it is.
+        path = path.parent().unwrap_or(Path::new("")).join(target);
+    }
+    path
+}
+
 /// Makes sure that a database is at `path`. With `execute` a missing one is made, and the lock of its
 /// executor is returned.
 pub(crate) async fn prepare(path: &Path, execute: bool) -> Result<Option<File>, OpenError> {
@@ -107,5 +124,43 @@ fn unusable(path: &Path, error: io::Error) -> OpenError {
     OpenError::Unusable {
         path: path.to_owned(),
         source: error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_name_whatever_links_lead_to_it() {
+        let dir = tempfile::tempdir().expect("there is room for a directory");
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("data")).expect("it can be made");
+        // The file need not be there yet.
+        symlink("data/hango.db", at("relative.db")).expect("it can be made");
+        symlink(at("relative.db"), at("absolute.db")).expect("it can be made");
+        symlink("loop.db", at("loop.db")).expect("it can be made");
+
+        let file = at("data/hango.db");
+        assert_eq!(behind_links(file.clone()), file);
+        assert_eq!(behind_links(at("relative.db")), file);
+        assert_eq!(behind_links(at("absolute.db")), file);
+        assert_eq!(behind_links(at("loop.db")), at("loop.db"));
+        assert_eq!(behind_links("no-link.db".into()), Path::new("no-link.db"));
+    }
+
+    #[tokio::test]
+    async fn a_link_to_the_file_is_no_way_around_its_lock() {
+        let dir = tempfile::tempdir().expect("there is room for a directory");
+        let link = dir.path().join("link.db");
+        symlink("hango.db", &link).expect("it can be made");
+
+        let first = prepare(&behind_links(dir.path().join("hango.db")), true).await;
+        let second = prepare(&behind_links(link), true).await;
+
+        let _lock = first.expect("nobody else executes");
+        assert!(matches!(second, Err(OpenError::Locked { .. })));
     }
 }

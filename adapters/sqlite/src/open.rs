@@ -125,7 +125,7 @@ impl OpenError {
 impl SqliteStore {
     /// Opens the database at `path`; its schema is what [`migrate`](Self::migrate) last made of it.
     pub async fn open(path: impl Into<PathBuf>, options: Options) -> Result<Self, OpenError> {
-        let path = path.into();
+        let path = file::behind_links(path.into());
         let lock = file::prepare(&path, options.execute).await?;
         let of_driver = |error| OpenError::of(&path, error);
 
