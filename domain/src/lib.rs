@@ -14,6 +14,7 @@ pub mod access;
 pub mod accumulator;
 pub mod agent;
 pub mod agent_loop;
+pub mod canonical;
 pub mod chain;
 pub mod conversation;
 pub mod event;
