@@ -11,6 +11,7 @@ use hango_application::telemetry::LogLines;
 use hango_application::use_cases::{ApiSettings, Catalog, ProviderInfo, ToolInfo, UseCases};
 use hango_domain::OwnerId;
 use hango_domain::agent::RunLimits;
+use hango_domain::layers;
 use hango_domain::retry::RetryPolicy;
 use hango_domain::tool::{Registry, Tool};
 use hango_openai::OpenAiProvider;
@@ -169,6 +170,7 @@ fn catalog(providers: &BTreeMap<String, Arc<dyn Provider>>, tools: &Registry) ->
                 definition: tool.definition(),
                 idempotency: tool.idempotency(),
             })
+            .chain(layers::tools().into_iter().map(ToolInfo::from))
             .collect(),
     }
 }
@@ -185,6 +187,7 @@ fn engine_settings(settings: &Settings) -> EngineSettings {
         limits: RunLimits::from(settings),
         tool_concurrency: settings.tool_concurrency,
         tool_output_max_bytes: settings.tool_output_max_bytes,
+        repeat_call_threshold: settings.repeat_call_threshold,
         retry: RetryPolicy {
             max_retries: settings.provider_max_retries,
             inline_wait: settings.provider_inline_wait,

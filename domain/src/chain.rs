@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use crate::conversation::{self, Block};
 use crate::memory::RunMemory;
 use crate::middleware::{
@@ -135,11 +137,23 @@ impl Chain {
         if !view.contains(&call.name)
             && let Some(tool) = batch.change(|memory| self.layer_tool(&call.name, memory))
         {
-            let call = call.as_layer_call(batch.notes());
+            let call = call.as_layer_call(batch);
             return batch.change(|memory| tool.call(&call, memory));
         }
         let name = call.name.clone();
         view.call(&name, call.into_invocation()).await
+    }
+
+    /// Does again what a call did to the memory whose batch goes on in a new attempt, without executing
+    /// it: it passes the layers, and `result`, which is on record, answers it. A layer's tool only
+    /// changes the memory, so that is executed.
+    pub async fn replay(&self, call: ToolRequest, result: ToolResult, view: &View, batch: &Batch) {
+        let base = OnRecord {
+            chain: self,
+            view,
+            result,
+        };
+        self.tool(call, batch, &base).await;
     }
 
     /// Lets every layer leave what is to be remembered of a run that ends, innermost first, as an
@@ -150,8 +164,27 @@ impl Chain {
         }
     }
 
-    fn layer_tools(&self, memory: &RunMemory) -> impl Iterator<Item = LayerTool> {
+    /// The layers' tools, in their order.
+    pub fn layer_tools(&self, memory: &RunMemory) -> impl Iterator<Item = LayerTool> {
         self.layers.iter().flat_map(|layer| layer.tools(memory))
+    }
+}
+
+/// Answers a call that is not executed again.
+struct OnRecord<'a> {
+    chain: &'a Chain,
+    view: &'a View,
+    result: ToolResult,
+}
+
+#[async_trait]
+impl ToolHandler for OnRecord<'_> {
+    async fn call(&self, call: ToolRequest, batch: &Batch) -> ToolResult {
+        if !self.view.contains(&call.name) {
+            // An unknown tool does nothing.
+            self.chain.execute(call, self.view, batch).await;
+        }
+        self.result.clone()
     }
 }
 

@@ -4,19 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::agent_loop::{AgentLoop, Input, Step, Stop};
 use hango_domain::chain::Chain;
 use hango_domain::conversation::{Block, Message, Usage};
-use hango_domain::journal::ToolCall;
 use hango_domain::memory::RunMemory;
-use hango_domain::middleware::{Batch, ToolRequest};
 use hango_domain::model::{CallContext, ModelCall, ModelFailure};
 use hango_domain::note::Notes;
-use hango_domain::run::{Change, RunStatus};
-use hango_domain::tool::{ToolResult, View};
+use hango_domain::run::RunStatus;
+use hango_domain::tool::View;
 use hango_ports::telemetry::Observation;
 use hango_ports::{EventSink, RunStore, Telemetry};
 use tokio::time::Instant;
@@ -64,6 +60,11 @@ impl Driver<'_> {
             stored: mut stored_memory,
             now: mut memory,
         } = memory;
+        let begun = self.batch(&agent, &memory);
+        let mut reopened = self.reopen(begun, agent.passed_calls()).await;
+        if let Some(batch) = &reopened {
+            memory = batch.change(|memory| memory.clone());
+        }
         let mut status = RunStatus::Running;
         let mut step = options.advance(&mut agent, begin)?;
         loop {
@@ -92,8 +93,11 @@ impl Driver<'_> {
                     options.advance(&mut agent, input)?
                 }
                 Step::Execute(calls) => {
-                    self.execute(&mut agent, &mut memory, calls, options)
-                        .await?
+                    let batch = reopened.take();
+                    let batch = batch.unwrap_or_else(|| self.batch(&agent, &memory));
+                    let (step, after) = self.execute(&mut agent, batch, calls, options).await?;
+                    memory = after;
+                    step
                 }
                 Step::Done if status == RunStatus::Running => return Err(Abandoned::LeaseLost),
                 Step::Done => return Ok(status),
@@ -160,84 +164,14 @@ impl Driver<'_> {
         }
     }
 
-    /// Executes a batch, from its first calls to the step that follows it. Inside, the loop only
-    /// records results and begins the calls that were waiting.
-    async fn execute(
-        &self,
-        agent: &mut AgentLoop,
-        memory: &mut RunMemory,
-        first: Vec<ToolCall>,
-        options: &RunOptions<'_>,
-    ) -> Result<Step, Abandoned> {
-        let context = self.context_of(agent.turn());
-        let batch = Batch::new(memory.clone(), self.notes.clone());
-        let mut running = FuturesUnordered::new();
-        let mut step = Step::Execute(first);
-        let follows = loop {
-            step = match step {
-                Step::Execute(calls) => {
-                    if let Some(stop) = options.stop_now() {
-                        options.advance(agent, stopped(stop))?
-                    } else {
-                        running.extend(calls.into_iter().map(|call| {
-                            let request = ToolRequest::new(Arc::clone(&context), &call);
-                            self.call_tool(request, &batch)
-                        }));
-                        let ended = options.unless_stopped(running.next()).await;
-                        self.report_notes(&context);
-                        let input = match ended {
-                            Ok(Some(returned)) => returned,
-                            Ok(None) => stopped(Stop::Internal(
-                                "the loop waits for calls that were not begun".to_owned(),
-                            )),
-                            Err(stop) => stopped(stop),
-                        };
-                        options.advance(agent, input)?
-                    }
-                }
-                Step::Save(change @ Change::Record(_)) => {
-                    let written = self.save(change, options).await?;
-                    let standing = written.standing;
-                    options.advance(agent, Input::Saved { standing })?
-                }
-                other => break other,
-            };
-        };
-        drop(running);
-        *memory = batch.into_memory();
-        Ok(follows)
-    }
-
-    async fn call_tool(&self, request: ToolRequest, batch: &Batch) -> Input {
-        let begun = Instant::now();
-        let context = Arc::clone(&request.context);
-        let (position, tool) = (request.position, request.name.clone());
-        let called = caught(self.chain.tool(request, batch, &self.tools)).await;
-        let result = called.unwrap_or_else(|| {
-            ToolResult::error("something in hango failed, and the outcome of the call is unknown")
-        });
-        let took = begun.elapsed();
-        self.telemetry.observe(Observation::ToolCalled {
-            context,
-            tool,
-            took,
-            is_error: result.is_error,
-        });
-        Input::ToolReturned {
-            position,
-            result,
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-
-    fn context_of(&self, turn: u32) -> Arc<CallContext> {
+    pub(super) fn context_of(&self, turn: u32) -> Arc<CallContext> {
         Arc::new(CallContext {
             turn,
             ..self.context.clone()
         })
     }
 
-    fn report_notes(&self, context: &Arc<CallContext>) {
+    pub(super) fn report_notes(&self, context: &Arc<CallContext>) {
         for note in self.notes.take() {
             self.telemetry.observe(Observation::Noted {
                 context: Arc::clone(context),
@@ -254,7 +188,7 @@ async fn wait_unless_draining(wait: Duration, options: &RunOptions<'_>) {
     }
 }
 
-fn stopped(reason: Stop) -> Input {
+pub(super) fn stopped(reason: Stop) -> Input {
     Input::Stopped {
         reason,
         partial: Vec::<Block>::new(),

@@ -143,7 +143,7 @@ async fn prepare<'a>(
     let stored = RunMemory::from_stored(&run.memory)?;
     let mut memory = stored.clone();
     let limits = settings.limits.tightened(&snapshot.settings.limits);
-    let chain = layers::stack(&snapshot.settings);
+    let chain = layers::stack(&snapshot.settings, settings.repeat_call_threshold);
     // The allowlist is the innermost layer's business; here are all tools there are.
     let view = parts.tools.view(&[]);
     let names = calls.iter().map(|call| call.name.clone());

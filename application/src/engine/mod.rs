@@ -5,6 +5,7 @@
 //! | `scheduler` | takes a permit, claims no more than there are permits, starts executors |
 //! | `executor`, `unprepared` | one claimed run, from the claim to its end or its return |
 //! | `driver`, `options` | the only loop that awaits: asks the domain's loop for a step, performs it |
+//! | `batch` | the driver's batches of tool calls |
 //! | `saving` | the driver's fenced writes |
 //! | `model_call`, `tool_call` | the innermost handlers of the onion |
 //! | `leases`, `renewal` | which claims this process holds, and how long they last |
@@ -15,6 +16,7 @@
 //! Rules: a permit before a claim; no database connection across a wait; nothing is started under a
 //! lease that may have run out; what must last is a fenced write.
 
+mod batch;
 mod driver;
 mod executor;
 mod gate;
@@ -93,6 +95,8 @@ pub struct EngineSettings {
     pub tool_concurrency: usize,
     /// The longest tool result, in bytes.
     pub tool_output_max_bytes: usize,
+    /// See [`hango_domain::layers::RepeatCall`]; for agents that set none of their own.
+    pub repeat_call_threshold: u32,
     /// How model calls are retried.
     pub retry: RetryPolicy,
     /// Whether no other process can execute runs of this store, so that whatever is running when the

@@ -1,6 +1,7 @@
 //! Agents: seen by all of a tenant, made and changed by those who administer it.
 
 use hango_domain::agent::{Agent, AgentLimits, AgentSettings, is_slug};
+use hango_domain::layers::{self, SettingFault, SettingFaultKind};
 use hango_domain::{AgentId, Timestamp};
 use hango_ports::agent_store::{AgentPatch, AgentRef, AgentStoreError};
 use hango_ports::page::{Page, PageRequest};
@@ -154,6 +155,19 @@ impl UseCases {
         }
     }
 
+    /// How an agent's optional layers are set, what it leaves out filled in.
+    #[must_use]
+    pub fn layers(&self, agent: &Agent) -> layers::Settings {
+        self.read_layers(&agent.settings.middleware).0
+    }
+
+    fn read_layers(
+        &self,
+        middleware: &Map<String, Value>,
+    ) -> (layers::Settings, Vec<SettingFault>) {
+        layers::Settings::read(middleware, self.settings.repeat_call_threshold)
+    }
+
     /// Archives an agent; doing it again changes nothing.
     pub async fn archive_agent(
         &self,
@@ -214,7 +228,10 @@ impl UseCases {
             fault("/temperature", FaultCode::OutOfRange, detail);
         }
         self.judge_limits(&draft.limits.unwrap_or_default(), faults);
-        judge_middleware(draft.middleware.iter().flatten(), faults);
+        if let Some(middleware) = &draft.middleware {
+            let (_, wrong) = self.read_layers(middleware);
+            faults.extend(wrong.into_iter().map(Fault::from));
+        }
     }
 
     fn judge_limits(&self, limits: &AgentLimits, faults: &mut Vec<Fault>) {
@@ -271,58 +288,16 @@ impl AgentDraft {
     }
 }
 
-/// Whether the optional layers know what is said to them.
-fn judge_middleware<'a>(
-    middleware: impl Iterator<Item = (&'a String, &'a Value)>,
-    faults: &mut Vec<Fault>,
-) {
-    for (layer, settings) in middleware {
-        let pointer = format!("/middleware/{}", escaped(layer));
-        let knows: &[&str] = match layer.as_str() {
-            "todo" => &["enabled"],
-            "repeat_call" => &["enabled", "threshold"],
-            _ => {
-                let detail = "no layer of this name can be set";
-                faults.push(Fault::new(pointer, FaultCode::UnknownField, detail));
-                continue;
-            }
+impl From<SettingFault> for Fault {
+    /// A fault of a `middleware` object, as one of the agent's.
+    fn from(fault: SettingFault) -> Self {
+        let code = match fault.kind {
+            SettingFaultKind::Unknown => FaultCode::UnknownField,
+            SettingFaultKind::Type => FaultCode::InvalidType,
+            SettingFaultKind::Range => FaultCode::OutOfRange,
         };
-        let Some(settings) = settings.as_object() else {
-            let detail = "an object is expected";
-            faults.push(Fault::new(pointer, FaultCode::InvalidType, detail));
-            continue;
-        };
-        for (name, value) in settings {
-            let wrong = match name.as_str() {
-                name if !knows.contains(&name) => {
-                    Some((FaultCode::UnknownField, "the layer has no such setting"))
-                }
-                "enabled" if !value.is_boolean() => {
-                    Some((FaultCode::InvalidType, "true or false is expected"))
-                }
-                "threshold" if !value.is_i64() && !value.is_u64() => {
-                    Some((FaultCode::InvalidType, "a whole number is expected"))
-                }
-                "threshold" if !is_threshold(value) => {
-                    Some((FaultCode::OutOfRange, "1 to 1000 is possible"))
-                }
-                _ => None,
-            };
-            if let Some((code, detail)) = wrong {
-                let pointer = format!("{pointer}/{}", escaped(name));
-                faults.push(Fault::new(pointer, code, detail));
-            }
-        }
+        Self::new(format!("/middleware{}", fault.pointer), code, fault.detail)
     }
-}
-
-fn is_threshold(value: &Value) -> bool {
-    value.as_u64().is_some_and(|n| (1..=1000).contains(&n))
-}
-
-/// A name as a part of a JSON pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]

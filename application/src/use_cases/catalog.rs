@@ -1,5 +1,6 @@
 //! What agents can be made of: the providers that are configured and the tools that are registered.
 
+use hango_domain::middleware::LayerTool;
 use hango_domain::tool::{Idempotency, ToolDef};
 
 /// The providers and tools of this process.
@@ -27,6 +28,20 @@ pub struct ToolInfo {
     pub definition: ToolDef,
     /// What may happen to a call of it that a crash left in doubt.
     pub idempotency: Idempotency,
+}
+
+impl From<LayerTool> for ToolInfo {
+    fn from(tool: LayerTool) -> Self {
+        let LayerTool {
+            definition,
+            idempotency,
+            execute: _,
+        } = tool;
+        Self {
+            definition,
+            idempotency,
+        }
+    }
 }
 
 impl Catalog {

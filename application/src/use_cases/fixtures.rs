@@ -82,6 +82,7 @@ pub(super) fn world(with: impl FnOnce(Stores) -> Stores) -> World {
                 tool_timeout: Duration::from_secs(30),
                 deadline: Duration::from_mins(30),
             },
+            repeat_call_threshold: 3,
         },
     );
     World {

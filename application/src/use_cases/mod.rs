@@ -47,6 +47,8 @@ pub struct ApiSettings {
     pub max_queued_runs_per_session: u32,
     /// What a run may take; agents only tighten it.
     pub limits: RunLimits,
+    /// Equal calls at which a run's call is not made any more, for agents that set none of their own.
+    pub repeat_call_threshold: u32,
 }
 
 /// The use cases of the API, over the ports.

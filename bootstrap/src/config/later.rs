@@ -40,8 +40,6 @@ later! {
     "HANGO_DATABASE_DIRECT_URL", SameAs("HANGO_DATABASE_URL"), Url, parse::database;
     /// Opens the API that makes tenants; without it nobody may.
     "HANGO_ADMIN_TOKEN", UNSET, Secret, parse::secret;
-    /// Equal tool calls of one run, at which the call is not made any more.
-    "HANGO_REPEAT_CALL_THRESHOLD", Text("3"), Plain, number(2, 1000_u32);
     /// How long ended runs and idle sessions are kept; unset keeps everything.
     "HANGO_RETENTION", UNSET, Plain, span;
     /// Requests a second of one key, in each process; 0 for no limit.

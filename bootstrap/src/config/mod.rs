@@ -163,6 +163,7 @@ impl From<&Settings> for ApiSettings {
         Self {
             max_queued_runs_per_session: settings.max_queued_runs_per_session,
             limits: settings.into(),
+            repeat_call_threshold: settings.repeat_call_threshold,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use hango_application::use_cases::KeyText;
+use hango_domain::layers::RepeatCall;
 use secrecy::SecretString;
 use url::Url;
 
@@ -73,6 +74,12 @@ pub(super) fn number<T: FromStr + PartialOrd + Display>(
             .filter(|number| (&least..=&most).contains(&number))
             .ok_or_else(|| format!("not a whole number from {least} to {most}"))
     }
+}
+
+/// A number that the layer takes.
+pub(super) fn repeat_call_threshold(text: &str) -> Parsed<u32> {
+    let (least, most) = RepeatCall::THRESHOLDS.into_inner();
+    number(least, most)(text)
 }
 
 /// `true` or `false`.

@@ -10,7 +10,8 @@ use tracing_subscriber::filter::Targets;
 use url::Url;
 
 use super::parse::{
-    address, api_key, database, duration, http_url, number, optional, secret, span, switch,
+    address, api_key, database, duration, http_url, number, optional, repeat_call_threshold,
+    secret, span, switch,
 };
 use super::problems::Problems;
 use super::values::Fallback::{Text, ThirdOf};
@@ -97,6 +98,9 @@ settings! {
     run_deadline: Duration = "HANGO_RUN_DEADLINE", Text("30m"), Plain, span;
     /// How long a shutdown waits for turns to end; should hold a full one.
     drain_timeout: Duration = "HANGO_DRAIN_TIMEOUT", Text("120s"), Plain, duration;
+    /// Equal tool calls of one run, at which the call is not made any more; agents may set their own.
+    repeat_call_threshold: u32 =
+        "HANGO_REPEAT_CALL_THRESHOLD", Text("3"), Plain, repeat_call_threshold;
     /// How long a provider may take to be connected.
     provider_connect_timeout: Duration =
         "HANGO_PROVIDER_CONNECT_TIMEOUT", Text("10s"), Plain, span;

@@ -303,6 +303,31 @@ fn the_contracts_example_of_a_tool_reads() {
 }
 
 #[test]
+fn a_tool_of_a_layers_name_is_refused() {
+    let tool = "[[tools.http]]\nname='write_todos'\ndescription='b'\nurl='http://h/'\n\
+                idempotency='safe'\n";
+
+    let refused = refused(&[], tool);
+
+    let expected = "tools.http.write_todos.name: hango has a tool of that name built in";
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn the_threshold_of_equal_calls_is_what_the_layer_takes() {
+    let name = "HANGO_REPEAT_CALL_THRESHOLD";
+
+    assert_eq!(loaded(&[], "").settings.repeat_call_threshold, 3);
+    let set = loaded(&[(name, "2")], "").settings;
+    assert_eq!(set.repeat_call_threshold, 2);
+    for wrong in ["0", "1", "1001", "-3", "3.0", "three"] {
+        let refused = refused(&[(name, wrong)], "");
+        let expected = format!("{name}: not a whole number from 2 to 1000");
+        assert!(refused.contains(&expected), "{refused}");
+    }
+}
+
+#[test]
 fn two_tools_of_one_name_are_refused() {
     let tool = "[[tools.http]]\nname='a'\ndescription='b'\nurl='http://h/'\nidempotency='safe'\n";
 

@@ -385,7 +385,7 @@ fn a_layers_tool_that_panics_brings_an_error_result_and_changes_nothing() {
     let request = tool_call("a");
     let mut memory = RunMemory::default();
 
-    let result = tool.call(&request.as_layer_call(&Notes::default()), &mut memory);
+    let result = tool.call(&request.as_layer_call(&batch()), &mut memory);
 
     assert_eq!(result, ToolResult::error("the tool panicked: boom"));
     assert_eq!(memory, RunMemory::default());

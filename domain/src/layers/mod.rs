@@ -1,17 +1,28 @@
 //! The layers, and the one place where their order is decided.
 
 mod repair_tool_calls;
+pub mod repeat_call;
+mod settings;
+pub mod todo;
 mod tool_allowlist;
 
 use std::sync::Arc;
 
 pub use repair_tool_calls::RepairToolCalls;
+pub use repeat_call::RepeatCall;
+pub use settings::{SettingFault, SettingFaultKind, Settings};
+pub use todo::TodoList;
 pub use tool_allowlist::ToolAllowlist;
+
+use serde_json::Map;
 
 use crate::agent::AgentSettings;
 use crate::chain::Chain;
+use crate::memory::RunMemory;
+use crate::middleware::{LayerTool, Middleware};
 
 /// The layers of an agent with these settings, outermost first. A slot that nothing fills is left out.
+/// `repeat_call_threshold` is the server's own, for agents that set none.
 ///
 /// | slot | why it sits there |
 /// | --- | --- |
@@ -29,32 +40,38 @@ use crate::chain::Chain;
 ///
 /// `RepairToolCalls` and `ToolAllowlist` are always in.
 #[must_use]
-pub fn stack(settings: &AgentSettings) -> Chain {
-    Chain::new(vec![
-        Arc::new(RepairToolCalls),
-        Arc::new(ToolAllowlist::new(&settings.tools)),
-    ])
+pub fn stack(agent: &AgentSettings, repeat_call_threshold: u32) -> Chain {
+    let (settings, _) = Settings::read(&agent.middleware, repeat_call_threshold);
+    assemble(&settings, &agent.tools)
+}
+
+/// Every tool that some layer can add, in the order in which a model sees them.
+#[must_use]
+pub fn tools() -> Vec<LayerTool> {
+    // Who sets nothing has every layer.
+    let (settings, _) = Settings::read(&Map::new(), *RepeatCall::THRESHOLDS.start());
+    let all = assemble(&settings, &[]);
+    all.layer_tools(&RunMemory::default()).collect()
+}
+
+/// Whether some layer's tool bears that name.
+#[must_use]
+pub fn is_tool(name: &str) -> bool {
+    tools().iter().any(|tool| tool.definition.name == name)
+}
+
+fn assemble(settings: &Settings, allowed: &[String]) -> Chain {
+    let Settings { todo, repeat_call } = settings;
+    let slots: [Option<Arc<dyn Middleware>>; 4] = [
+        Some(Arc::new(RepairToolCalls)),
+        todo.enabled.then(|| Arc::new(TodoList) as _),
+        repeat_call
+            .enabled
+            .then(|| Arc::new(RepeatCall::new(repeat_call.threshold)) as _),
+        Some(Arc::new(ToolAllowlist::new(allowed))),
+    ];
+    Chain::new(slots.into_iter().flatten().collect())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_layers_are_in_this_order() {
-        let settings = AgentSettings {
-            provider: "scripted".to_owned(),
-            model: "m".to_owned(),
-            system_prompt: String::new(),
-            tools: Vec::new(),
-            max_tokens: None,
-            temperature: None,
-            limits: crate::agent::AgentLimits::default(),
-            middleware: serde_json::Map::new(),
-        };
-
-        let names: Vec<_> = stack(&settings).names().collect();
-
-        assert_eq!(names, ["repair_tool_calls", "tool_allowlist"]);
-    }
-}
+mod tests;

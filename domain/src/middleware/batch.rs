@@ -8,25 +8,45 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::ToolRequest;
 use crate::memory::RunMemory;
 use crate::note::Notes;
 
 /// One batch of tool calls: the run's memory, scratch that ends with the batch, and notes.
 pub struct Batch {
+    calls: Vec<ToolRequest>,
     memory: Mutex<RunMemory>,
-    scratch: Mutex<BTreeMap<&'static str, Box<dyn Any + Send>>>,
+    scratch: Scratch,
     notes: Notes,
 }
+
+/// What layers keep for one batch, by their names. Whoever also reaches for the memory does that first.
+#[derive(Default)]
+pub struct Scratch(Mutex<BTreeMap<&'static str, Box<dyn Any + Send>>>);
 
 impl Batch {
     /// A batch that begins with `memory` and empty scratch.
     #[must_use]
     pub fn new(memory: RunMemory, notes: Notes) -> Self {
         Self {
+            calls: Vec::new(),
             memory: Mutex::new(memory),
-            scratch: Mutex::default(),
+            scratch: Scratch::default(),
             notes,
         }
+    }
+
+    /// The batch, of these calls.
+    #[must_use]
+    pub fn of(self, calls: Vec<ToolRequest>) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// Every call of the answer that was or is to be executed, as the model made it, by position. The
+    /// same in each attempt, whatever of it an earlier one got done.
+    #[must_use]
+    pub fn calls(&self) -> &[ToolRequest] {
+        &self.calls
     }
 
     /// Reads or changes the memory. No other call of the batch does so meanwhile, and `change` must not
@@ -35,20 +55,16 @@ impl Batch {
         change(&mut lock(&self.memory))
     }
 
-    /// Reads or changes what `layer` keeps for this batch only; a new `T` at first use, and again if
-    /// the layer asks for another type. `change` must not reach for scratch again.
+    /// See [`Scratch::change`].
     pub fn scratch<T, R>(&self, layer: &'static str, change: impl FnOnce(&mut T) -> R) -> R
     where
         T: Default + Send + 'static,
     {
-        let mut scratch = lock(&self.scratch);
-        let kept = scratch
-            .remove(layer)
-            .and_then(|kept| kept.downcast::<T>().ok());
-        let mut kept = kept.unwrap_or_default();
-        let result = change(&mut kept);
-        scratch.insert(layer, kept);
-        result
+        self.scratch.change(layer, change)
+    }
+
+    pub(super) const fn kept(&self) -> &Scratch {
+        &self.scratch
     }
 
     /// Where to report.
@@ -65,9 +81,34 @@ impl Batch {
     }
 }
 
+impl Scratch {
+    /// Reads or changes what `layer` keeps for this batch only; a new `T` at first use, and again if
+    /// the layer asks for another type. `change` must not reach for scratch again.
+    pub fn change<T, R>(&self, layer: &'static str, change: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: Default + Send + 'static,
+    {
+        let mut scratch = lock(&self.0);
+        let kept = scratch
+            .remove(layer)
+            .and_then(|kept| kept.downcast::<T>().ok());
+        let mut kept = kept.unwrap_or_default();
+        let result = change(&mut kept);
+        scratch.insert(layer, kept);
+        result
+    }
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(lock(&self.0).keys()).finish()
+    }
+}
+
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
+            .field("calls", &self.calls)
             .field("memory", &self.memory)
             .field("notes", &self.notes)
             .finish_non_exhaustive()

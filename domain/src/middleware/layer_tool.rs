@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::Scratch;
 use crate::memory::RunMemory;
 use crate::model::CallContext;
 use crate::note::Notes;
@@ -36,6 +37,8 @@ pub struct LayerCall<'a> {
     pub position: u32,
     /// The arguments.
     pub input: &'a Map<String, Value>,
+    /// What layers keep for this batch.
+    pub scratch: &'a Scratch,
     /// Where to report.
     pub notes: &'a Notes,
 }

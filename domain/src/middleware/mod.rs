@@ -22,7 +22,7 @@ mod next;
 use async_trait::async_trait;
 use thiserror::Error;
 
-pub use batch::Batch;
+pub use batch::{Batch, Scratch};
 pub use layer_tool::{Execute, LayerCall, LayerTool};
 #[cfg(any(test, feature = "mocks"))]
 pub use next::{MockModelHandler, MockToolHandler};
@@ -83,6 +83,10 @@ pub trait Middleware: Send + Sync {
     /// Wraps one tool call. The calls of a batch run side by side, so the memory is reached through
     /// the [`Batch`], and a copy of it would lose what other calls change meanwhile: a layer that runs
     /// `next` more than once makes its own changes when it knows which try it keeps.
+    ///
+    /// A batch that a crash interrupted goes on in a new attempt, with the memory of the last boundary.
+    /// Calls that are not executed again then pass the layers once more, so that what they did to the
+    /// memory is done again; `next` answers them with the result on record.
     async fn tool(&self, call: ToolRequest, batch: &Batch, next: ToolNext<'_>) -> ToolResult {
         next.run(call, batch).await
     }

@@ -81,12 +81,13 @@ impl ToolRequest {
 
     /// What a layer's tool is given.
     #[must_use]
-    pub fn as_layer_call<'a>(&'a self, notes: &'a Notes) -> LayerCall<'a> {
+    pub fn as_layer_call<'a>(&'a self, batch: &'a Batch) -> LayerCall<'a> {
         LayerCall {
             context: &self.context,
             position: self.position,
             input: &self.input,
-            notes,
+            scratch: batch.kept(),
+            notes: batch.notes(),
         }
     }
 }

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use super::panic::{caught, panicked};
 use super::{Idempotency, Invocation, Tool, ToolDef, ToolResult};
+use crate::layers;
 
 /// Every tool of the process, in the order of their registration.
 #[derive(Clone, Default)]
@@ -35,6 +36,12 @@ pub enum RegisterError {
     /// Another tool bears its name.
     #[error("there is already a tool {name:?}")]
     Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A layer's tool bears its name: an agent would have the one or the other, by its layers.
+    #[error("{name:?} is the name of a tool that hango has built in")]
+    OfALayer {
         /// The name.
         name: String,
     },
@@ -70,6 +77,9 @@ impl Registry {
         let name = &definition.name;
         if !is_tool_name(name) {
             return Err(RegisterError::IllegalName { name: name.clone() });
+        }
+        if layers::is_tool(name) {
+            return Err(RegisterError::OfALayer { name: name.clone() });
         }
         if self.get(name).is_some() {
             return Err(RegisterError::Duplicate { name: name.clone() });
@@ -167,6 +177,14 @@ mod tests {
         let name = "get_time".to_owned();
         assert_eq!(refused, Err(RegisterError::Duplicate { name }));
         assert_eq!(registry.names().collect::<Vec<_>>(), ["get_time"]);
+    }
+
+    #[test]
+    fn a_tool_that_bears_the_name_of_a_layers_is_refused() {
+        let refused = Registry::new().register(Arc::new(Echo("write_todos")));
+
+        let name = "write_todos".to_owned();
+        assert_eq!(refused, Err(RegisterError::OfALayer { name }));
     }
 
     #[test]

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::response::IntoResponse;
 use hango_application::use_cases::{AgentDraft, FaultCode, NewAgent};
 use hango_domain::agent::{Agent, AgentLimits, AgentSettings};
+use hango_domain::layers;
 use hango_domain::{AgentId, TenantId, UserId};
+use hango_ports::page::Page;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -36,7 +38,7 @@ pub(crate) struct AgentBody {
     max_tokens: Option<u32>,
     temperature: Option<f64>,
     limits: LimitsBody,
-    middleware: Map<String, Value>,
+    middleware: layers::Settings,
     metadata: Map<String, Value>,
     created_by: UserId,
     created_at: Time,
@@ -69,7 +71,7 @@ pub(crate) async fn create(
     });
     let agent = api.use_cases.create_agent(&caller, new).await?;
     let location = format!("/v1/agents/{}", agent.id);
-    let body = Json(AgentBody::from(agent));
+    let body = Json(AgentBody::of(&api, agent));
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], body))
 }
 
@@ -87,7 +89,15 @@ pub(crate) async fn list(
         .use_cases
         .agents(&caller, archived, paging.request())
         .await?;
-    Ok(Json(paging.page(page)))
+    let bodies = page
+        .items
+        .into_iter()
+        .map(|agent| AgentBody::of(&api, agent));
+    let page = Page {
+        items: bodies.collect(),
+        next: page.next,
+    };
+    Ok(Json(paging.page::<AgentBody, AgentBody>(page)))
 }
 
 /// `GET /v1/agents/{agent}` — one agent, archived ones too.
@@ -99,7 +109,7 @@ pub(crate) async fn read(
 ) -> Result<Json<AgentBody>, Problem> {
     let agent = api.use_cases.agent(&caller, agent).await?;
     params.input(()).accepted()?;
-    Ok(Json(agent.into()))
+    Ok(Json(AgentBody::of(&api, agent)))
 }
 
 /// `PATCH /v1/agents/{agent}` — changes what is given; with `If-Match`, only that version.
@@ -121,7 +131,7 @@ pub(crate) async fn update(
         .use_cases
         .update_agent(&caller, agent, version, draft)
         .await?;
-    Ok(Json(agent.into()))
+    Ok(Json(AgentBody::of(&api, agent)))
 }
 
 /// `DELETE /v1/agents/{agent}` — archives an agent.
@@ -195,8 +205,9 @@ fn expected_version(headers: &HeaderMap) -> Option<u32> {
     )
 }
 
-impl From<Agent> for AgentBody {
-    fn from(agent: Agent) -> Self {
+impl AgentBody {
+    fn of(api: &Api, agent: Agent) -> Self {
+        let middleware = api.use_cases.layers(&agent);
         let Agent {
             id,
             tenant_id,
@@ -218,7 +229,7 @@ impl From<Agent> for AgentBody {
                             tool_timeout_ms,
                             run_deadline_ms,
                         },
-                    middleware,
+                    middleware: _,
                 },
             metadata,
             created_by,

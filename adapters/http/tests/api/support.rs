@@ -125,6 +125,7 @@ impl Server {
                     tool_timeout: Duration::from_secs(30),
                     deadline: Duration::from_mins(30),
                 },
+                repeat_call_threshold: 3,
             },
         ));
         let readiness = Arc::new(Readiness::new(stores.health.clone()));

@@ -25,6 +25,7 @@ pub(crate) fn settings() -> EngineSettings {
         },
         tool_concurrency: 4,
         tool_output_max_bytes: 1024,
+        repeat_call_threshold: 3,
         retry: RetryPolicy {
             max_retries: 2,
             inline_wait: Duration::from_secs(10),

@@ -16,6 +16,7 @@ use hango_memory::MemoryStore;
 use hango_ports::tool::Idempotency;
 use hango_ports::wake_up::Alone;
 use hango_ports::{Ids, Provider, RunStore};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::clock::StoreClock;
@@ -51,7 +52,8 @@ pub(crate) struct Process {
 }
 
 impl World {
-    /// An empty store and one tenant at work. The agent may call every tool.
+    /// An empty store and one tenant at work. The agent may call every tool, and no optional layer
+    /// stands between.
     pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::default());
         let store_clock = Arc::new(StoreClock::new(Arc::clone(&clock)));
@@ -77,6 +79,11 @@ impl World {
     /// Another tenant at work, its agent's settings changed.
     pub(crate) async fn place(&self, change: impl FnOnce(&mut AgentSettings)) -> Place {
         place(&self.fixture, change).await
+    }
+
+    /// Another tenant at work, its agent with every layer.
+    pub(crate) async fn layered(&self) -> Place {
+        self.place(|agent| agent.middleware.clear()).await
     }
 
     /// Adds a tool.
@@ -170,6 +177,11 @@ async fn place(fixture: &Fixture, change: impl FnOnce(&mut AgentSettings)) -> Pl
     let mut agent = fixture.new_agent(&owner);
     agent.settings.tools = Vec::new();
     agent.settings.limits = AgentLimits::default();
+    let off = || json!({"enabled": false});
+    agent.settings.middleware = ["todo", "repeat_call"]
+        .map(|layer| (layer.to_owned(), off()))
+        .into_iter()
+        .collect();
     change(&mut agent.settings);
     let audit = fixture.audit(&owner, "agent.create", agent.id.0);
     let agent = fixture.stores.agents.create(agent, audit).await;

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use futures::stream;
+use futures::{StreamExt, stream};
 use hango_conformance::{Fixture, ManualClock, owner};
 use hango_domain::agent::RunLimits;
 use hango_domain::agent_loop::{LoopLimits, Start};
 use hango_domain::conversation::StopReason;
-use hango_domain::middleware::{Middleware, ModelNext, ToolNext};
+use hango_domain::middleware::{Batch, Middleware, ModelNext, ToolNext, ToolRequest};
 use hango_domain::model::{ModelReply, Stop as ModelStop, StreamEvent};
 use hango_domain::retry::RetryPolicy;
-use hango_domain::tool::Registry;
+use hango_domain::tool::{Registry, ToolResult};
 use hango_memory::MemoryStore;
 use hango_ports::event_sink::MockEventSink;
 use hango_ports::ids::MockIds;
@@ -232,6 +232,7 @@ fn settings() -> EngineSettings {
         },
         tool_concurrency: 2,
         tool_output_max_bytes: 1000,
+        repeat_call_threshold: 3,
         retry: RetryPolicy {
             max_retries: 1,
             inline_wait: Duration::from_secs(1),
