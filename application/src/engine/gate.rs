@@ -136,7 +136,7 @@ mod tests {
     }
 
     async fn fail(gate: &ProviderGate) {
-        let pass = enter(gate).ok().expect("the gate is open");
+        let pass = enter(gate).expect("the gate is open");
         tokio::time::advance(Duration::from_millis(1)).await;
         pass.failed(&overloaded(), 1.0);
     }
@@ -161,7 +161,7 @@ mod tests {
             ..overloaded()
         };
 
-        let pass = enter(&gate).ok().expect("the gate is open");
+        let pass = enter(&gate).expect("the gate is open");
         pass.failed(&failure, 1.0);
 
         assert_eq!(enter(&gate).err(), Some(Duration::from_hours(1)));
@@ -172,7 +172,7 @@ mod tests {
         let gate = ProviderGate::default();
         let refused = ModelFailure::new(ModelFailureKind::Rejected, "no such model");
 
-        let pass = enter(&gate).ok().expect("the gate is open");
+        let pass = enter(&gate).expect("the gate is open");
         pass.failed(&refused, 1.0);
 
         assert!(gate.lock().is_empty());
@@ -199,7 +199,7 @@ mod tests {
         }
         tokio::time::advance(backoff(1, 1.0)).await;
 
-        let probe = enter(&gate).ok().expect("one may probe");
+        let probe = enter(&gate).expect("one may probe");
         assert_eq!(enter(&gate).err(), Some(PROBE_WAIT));
         probe.answers();
 
