@@ -6,16 +6,16 @@ use async_trait::async_trait;
 pub use hango_domain::access::Standing;
 use hango_domain::access::{Scope, Visibility};
 use hango_domain::agent::AgentSnapshot;
-use hango_domain::conversation::{Block, Message};
+use hango_domain::conversation::{Block, Message, Usage};
 use hango_domain::event::Event;
 use hango_domain::journal::ToolCall;
 use hango_domain::queue::ClaimLimits;
 use hango_domain::run::{
-    Answer, Boundary, End, GiveBack, Lease, Record, Repair, Resume, Retry, Run, RunStatus,
-    TransitionError,
+    Answer, Boundary, End, GiveBack, Lease, MAIN_LANE, Progress, Record, Repair, Resume, Retry,
+    Run, RunState, RunStatus, StoredMemory, TransitionError,
 };
-use hango_domain::session::{LineError, OnBusy};
-use hango_domain::{AgentId, MessageId, OwnerId, RunId, RunTrace, SessionId};
+use hango_domain::session::{LineError, OnBusy, Session};
+use hango_domain::{AgentId, MessageId, OwnerId, RunId, RunTrace, SessionId, Timestamp};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -154,6 +154,48 @@ pub struct NewRun {
     pub on_busy: OnBusy,
     /// The most pending runs that the session may have, this one included.
     pub max_pending: u32,
+}
+
+impl NewRun {
+    /// The run as it begins in its session, with the `session_no` that the session's line gave out, for
+    /// this version of the session's agent.
+    #[must_use]
+    pub fn queued(
+        self,
+        session: &Session,
+        agent_version: u32,
+        session_no: u64,
+        now: Timestamp,
+    ) -> Run {
+        Run {
+            id: self.id,
+            tenant_id: session.tenant_id,
+            session_id: session.id,
+            agent_id: session.agent_id,
+            agent_version,
+            created_by: self.created_by.user,
+            lane: MAIN_LANE.to_owned(),
+            session_no,
+            state: RunState::Queued,
+            attempt: 0,
+            stalled_attempts: 0,
+            available_at: None,
+            progress: Progress::default(),
+            input: self.input,
+            input_message_id: self.input_message_id,
+            metadata: self.metadata,
+            iterations: 0,
+            usage: Usage::default(),
+            usage_discarded: Usage::default(),
+            stop_reason: None,
+            final_message_id: None,
+            memory: StoredMemory::default(),
+            trace: self.trace,
+            cancel_requested_at: None,
+            started_at: None,
+            created_at: now,
+        }
+    }
 }
 
 /// What came of an acceptance.

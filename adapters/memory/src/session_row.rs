@@ -56,7 +56,9 @@ impl SessionRow {
     ) -> Option<Changed> {
         let row = self.runs.get_mut(&id)?;
         change.clean();
-        let change = row.close_with(change);
+        if let Some(closing @ None) = change.closing_mut() {
+            *closing = row.closing();
+        }
         let applied = match row.run.clone().apply(&change, now) {
             Ok(applied) => applied,
             Err(refused) => return Some(Err(refused)),
@@ -111,32 +113,7 @@ impl RunRow {
         open.cloned().collect()
     }
 
-    /// The change, with what closes the open turn should it end the run without its holder.
-    fn close_with(&self, change: Change) -> Change {
-        match change {
-            Change::GiveBack(mut change) => {
-                change.closing = change.closing.or_else(|| self.closing());
-                Change::GiveBack(change)
-            }
-            Change::Reclaim(mut change) => {
-                change.closing = change.closing.or_else(|| self.closing());
-                Change::Reclaim(change)
-            }
-            Change::RequestCancel { closing } => Change::RequestCancel {
-                closing: closing.or_else(|| self.closing()),
-            },
-            Change::Claim { .. }
-            | Change::Renew { .. }
-            | Change::Repair(_)
-            | Change::Answer(_)
-            | Change::Resume(_)
-            | Change::Record(_)
-            | Change::CompleteTurn(_)
-            | Change::Retry(_)
-            | Change::Finish(_) => change,
-        }
-    }
-
+    /// What closes the open turn, should a change end the run without its holder.
     fn closing(&self) -> Option<Closing> {
         let id = journal::closing_message_id(self.run.id);
         journal::has_open_answer(&self.run).then(|| journal::close(&self.open_calls(), id))

@@ -321,3 +321,24 @@ pub struct Closing {
     /// The results that were not known.
     pub results: Vec<CallResult>,
 }
+
+impl Change {
+    /// Where a store puts what closes the open calls of an answered turn; `None` for changes that never
+    /// end a run without its holder.
+    pub const fn closing_mut(&mut self) -> Option<&mut Option<Closing>> {
+        match self {
+            Self::GiveBack(change) => Some(&mut change.closing),
+            Self::Reclaim(change) => Some(&mut change.closing),
+            Self::RequestCancel { closing } => Some(closing),
+            Self::Claim { .. }
+            | Self::Renew { .. }
+            | Self::Repair(_)
+            | Self::Answer(_)
+            | Self::Resume(_)
+            | Self::Record(_)
+            | Self::CompleteTurn(_)
+            | Self::Retry(_)
+            | Self::Finish(_) => None,
+        }
+    }
+}

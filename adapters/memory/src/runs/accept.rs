@@ -1,8 +1,7 @@
 //! Taking runs in.
 
 use hango_domain::access::visibility;
-use hango_domain::conversation::Usage;
-use hango_domain::run::{Change, MAIN_LANE, Progress, Run, RunState, RunStatus, StoredMemory};
+use hango_domain::run::{Change, Run, RunStatus};
 use hango_domain::session::OnBusy;
 use hango_domain::{RunId, Timestamp};
 use hango_ports::agent_store::AgentRef;
@@ -59,7 +58,8 @@ impl State {
             events.extend(cancelled.into_iter().flatten().flat_map(|it| it.events));
         }
         row.line = row.line.accept(new.on_busy, new.max_pending)?;
-        let run = RunRow::accepted(queued_run(new, row, agent.version, now), agent);
+        let run = new.queued(&row.session, agent.version, row.line.last_run_no, now);
+        let run = RunRow::accepted(run, agent);
         let accepted = Accepted {
             run: run.run.clone(),
             interrupted: running.into_iter().collect(),
@@ -78,37 +78,5 @@ impl SessionRow {
         runs.retain(|run| run.state.status() == status);
         runs.sort_by_key(|run| run.session_no);
         runs.into_iter().map(|run| run.id).collect()
-    }
-}
-
-/// The run as it begins, with the number that the session's line gave out last.
-fn queued_run(new: NewRun, row: &SessionRow, agent_version: u32, now: Timestamp) -> Run {
-    Run {
-        id: new.id,
-        tenant_id: row.session.tenant_id,
-        session_id: row.session.id,
-        agent_id: row.session.agent_id,
-        agent_version,
-        created_by: new.created_by.user,
-        lane: MAIN_LANE.to_owned(),
-        session_no: row.line.last_run_no,
-        state: RunState::Queued,
-        attempt: 0,
-        stalled_attempts: 0,
-        available_at: None,
-        progress: Progress::default(),
-        input: new.input,
-        input_message_id: new.input_message_id,
-        metadata: new.metadata,
-        iterations: 0,
-        usage: Usage::default(),
-        usage_discarded: Usage::default(),
-        stop_reason: None,
-        final_message_id: None,
-        memory: StoredMemory::default(),
-        trace: new.trace,
-        cancel_requested_at: None,
-        started_at: None,
-        created_at: now,
     }
 }

@@ -1,10 +1,8 @@
 //! Taking runs in, and ending them on request.
 
 use hango_domain::access::{Visibility, visibility};
-use hango_domain::agent::Agent;
-use hango_domain::conversation::Usage;
 use hango_domain::event::Event;
-use hango_domain::run::{Change, MAIN_LANE, Progress, Run, RunState, StoredMemory};
+use hango_domain::run::Change;
 use hango_domain::session::{OnBusy, Session, SessionLine};
 use hango_domain::{RunId, SessionId, Timestamp};
 use hango_ports::agent_store::AgentRef;
@@ -50,7 +48,8 @@ pub(crate) async fn accept(
     };
     let line = line.accept(new.on_busy, new.max_pending)?;
 
-    let (run, event) = queued(new, &session, line, &agent, now).accepted();
+    let run = new.queued(&session, agent.version, line.last_run_no, now);
+    let (run, event) = run.accepted();
     table::insert(conn, &run, &agent.snapshot()).await?;
     change::tell(conn, std::slice::from_ref(&event)).await?;
     events.push(event);
@@ -117,36 +116,4 @@ async fn seen_session(
 ) -> Result<(Session, SessionLine), RunStoreError> {
     let found: Result<_, Error> = sessions::find(conn, seen, session).await;
     found?.ok_or(RunStoreError::NotFound)
-}
-
-/// The run as it begins, with the number that the session's line gave out last.
-fn queued(new: NewRun, session: &Session, line: SessionLine, agent: &Agent, now: Timestamp) -> Run {
-    Run {
-        id: new.id,
-        tenant_id: session.tenant_id,
-        session_id: session.id,
-        agent_id: agent.id,
-        agent_version: agent.version,
-        created_by: new.created_by.user,
-        lane: MAIN_LANE.to_owned(),
-        session_no: line.last_run_no,
-        state: RunState::Queued,
-        attempt: 0,
-        stalled_attempts: 0,
-        available_at: None,
-        progress: Progress::default(),
-        input: new.input,
-        input_message_id: new.input_message_id,
-        metadata: new.metadata,
-        iterations: 0,
-        usage: Usage::default(),
-        usage_discarded: Usage::default(),
-        stop_reason: None,
-        final_message_id: None,
-        memory: StoredMemory::default(),
-        trace: new.trace,
-        cancel_requested_at: None,
-        started_at: None,
-        created_at: now,
-    }
 }

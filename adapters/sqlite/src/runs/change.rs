@@ -32,7 +32,7 @@ pub(crate) async fn make(
 ) -> Result<Made, RunStoreError> {
     let replaced = change.clean();
     if replaced > 0 {
-        tracing::warn!(run.id = %loaded.run.id, replaced, "characters that cannot be stored");
+        tracing::warn!("hango.run.id" = %loaded.run.id, replaced, "characters that cannot be stored");
     }
     let before = loaded.run;
     let change = with_closing(conn, &before, change).await?;
@@ -70,21 +70,9 @@ async fn with_closing(
     run: &Run,
     mut change: Change,
 ) -> Result<Change, Error> {
-    let closing = match &mut change {
-        Change::GiveBack(change) => &mut change.closing,
-        Change::Reclaim(change) => &mut change.closing,
-        Change::RequestCancel { closing } => closing,
-        Change::Claim { .. }
-        | Change::Renew { .. }
-        | Change::Repair(_)
-        | Change::Answer(_)
-        | Change::Resume(_)
-        | Change::Record(_)
-        | Change::CompleteTurn(_)
-        | Change::Retry(_)
-        | Change::Finish(_) => return Ok(change),
-    };
-    if closing.is_none() && has_open_answer(run) {
+    if let Some(closing @ None) = change.closing_mut()
+        && has_open_answer(run)
+    {
         *closing = journal::closing(conn, run).await?;
     }
     Ok(change)

@@ -32,7 +32,7 @@ pub(crate) async fn take(
             Ok(Some(loaded)) => loaded,
             Ok(None) => continue,
             Err(error @ Error::Unreadable { .. }) => {
-                tracing::error!(run.id = %run, %error, "a queued run cannot be claimed");
+                tracing::error!("hango.run.id" = %run, %error, "a queued run cannot be claimed");
                 continue;
             }
             Err(error) => return Err(error.into()),

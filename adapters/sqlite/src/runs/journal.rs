@@ -43,7 +43,7 @@ pub(crate) async fn closing(
             Ok(Some(close(&calls, message)))
         }
         Err(error @ Error::Unreadable { .. }) => {
-            tracing::error!(run.id = %run.id, %error, "open calls cannot be answered");
+            tracing::error!("hango.run.id" = %run.id, %error, "open calls cannot be answered");
             Ok(None)
         }
         Err(error) => Err(error),

@@ -129,7 +129,7 @@ pub(crate) async fn reclaim(
             Ok(Some(loaded)) => loaded,
             Ok(None) => continue,
             Err(error @ Error::Unreadable { .. }) => {
-                tracing::error!(run.id = %previous.run, %error, "a run cannot be taken back");
+                tracing::error!("hango.run.id" = %previous.run, %error, "a run cannot be taken back");
                 continue;
             }
             Err(error) => return Err(error.into()),
