@@ -38,7 +38,7 @@ pub trait IdentityStore: Send + Sync {
     /// Finds a key by its prefix, whatever its state and that of its user and tenant.
     async fn credential(&self, prefix: &str) -> Result<Option<Credential>, IdentityStoreError>;
 
-    /// Notes that a key was used now. Losing the note does no harm.
+    /// Notes that a key was used now. Losing the note does no harm; how often it is made, the caller says.
     async fn touch(&self, key: ApiKeyId) -> Result<(), IdentityStoreError>;
 
     /// Adds a tenant with its first owner and his key.

@@ -4,8 +4,6 @@ mod keys;
 mod tenants;
 mod users;
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use hango_domain::access::Role;
 use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus};
@@ -16,9 +14,6 @@ use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError,
 use crate::error::Error;
 use crate::writer::Urgency;
 use crate::{SqliteStore, audit};
-
-/// How exactly the last use of a key is known.
-const TOUCH_EVERY: Duration = Duration::from_mins(1);
 
 type Answer<T> = Result<T, IdentityStoreError>;
 
@@ -37,12 +32,6 @@ impl IdentityStore for SqliteStore {
     }
 
     async fn touch(&self, key: ApiKeyId) -> Answer<()> {
-        // Most uses follow another one closely, and write nothing.
-        let known = keys::find(&self.readers, key).await?;
-        let last = known.and_then(|key| key.last_used_at);
-        if last.is_some_and(|last| self.clock.now().since(last) < TOUCH_EVERY) {
-            return Ok(());
-        }
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
