@@ -7,7 +7,7 @@
 //!   and model only, as members of the call or message that they belong to.
 //! * Blank text is left out, and a message of which nothing is left too: strict servers refuse both.
 
-use hango_domain::conversation::{Block, Message, ProviderData, Role};
+use hango_domain::conversation::{Block, Message, ProviderData, Role, is_blank};
 use hango_domain::model::ModelCall;
 use hango_domain::tool::ToolDef;
 use serde_json::{Map, Value, json};
@@ -146,7 +146,7 @@ fn tool(tool: &ToolDef) -> Value {
 
 /// The texts that say something, a blank line apart; `None` if none does.
 fn paragraphs<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
-    let texts: Vec<&str> = texts.filter(|text| !text.trim().is_empty()).collect();
+    let texts: Vec<&str> = texts.filter(|text| !is_blank(text)).collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 

@@ -1,7 +1,7 @@
 //! Sessions and their messages.
 
 use hango_domain::access::visibility;
-use hango_domain::conversation::{Block, Message, NewMessage};
+use hango_domain::conversation::{Block, Message, NewMessage, is_blank};
 use hango_domain::session::Session;
 use hango_domain::{MessageId, SessionId, UserId};
 use hango_ports::agent_store::AgentRef;
@@ -192,7 +192,7 @@ pub(super) fn judge_content(pointer: &str, content: &[Block], faults: &mut Vec<F
         empty(pointer.to_owned(), "at least one block is needed");
     }
     for (at, block) in content.iter().enumerate() {
-        if block.as_text().is_some_and(|text| text.trim().is_empty()) {
+        if block.as_text().is_some_and(is_blank) {
             empty(format!("{pointer}/{at}/text"), "the text is blank");
         }
     }

@@ -18,5 +18,4 @@ pub use message::{Message, NewMessage, Role};
 pub use repair::{Repair, Repaired, dangling_results, repair};
 pub(crate) use unique::UniqueIds;
 pub use usage::{StopReason, Usage};
-pub(crate) use validate::is_blank;
-pub use validate::{Illegal, validate};
+pub use validate::{Illegal, is_blank, validate};

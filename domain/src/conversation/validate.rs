@@ -142,7 +142,8 @@ pub fn validate(messages: &[Message]) -> Result<(), Illegal> {
 }
 
 /// Whether `text` is empty or only white space.
-pub(crate) fn is_blank(text: &str) -> bool {
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 

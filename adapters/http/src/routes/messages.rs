@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use hango_application::use_cases::FaultCode;
-use hango_domain::conversation::{Block, Message, Role, StopReason, Usage};
+use hango_domain::conversation::{Block, Message, Role, StopReason, Usage, is_blank};
 use hango_domain::{MessageId, RunId, SessionId};
 use hango_ports::session_store::MessageQuery;
 use http::StatusCode;
@@ -74,7 +74,7 @@ pub(crate) async fn append(
 pub(crate) fn content(value: Value, place: &mut Place<'_>) -> Option<Vec<Block>> {
     match value {
         Value::String(text) => {
-            if text.trim().is_empty() {
+            if is_blank(&text) {
                 place.fault(FaultCode::Empty, "the text is blank");
             }
             Some(vec![Block::text(text)])
