@@ -1,7 +1,9 @@
-//! The clock and the source of identities: the one place that asks the system for either.
+//! The clock and the source of identities: the one place that asks the system for either; and how a
+//! moment is written.
 
 use std::time::{Instant, SystemTime};
 
+use chrono::{DateTime, SecondsFormat};
 use hango_domain::{SpanId, Timestamp, TraceId};
 use hango_ports::{Clock, Ids};
 use uuid::Uuid;
@@ -31,6 +33,13 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         self.wall.plus(self.start.elapsed())
     }
+}
+
+/// A moment for people: RFC 3339, in UTC, with microseconds.
+pub(crate) fn written(at: Timestamp) -> String {
+    DateTime::from_timestamp_micros(at.as_micros())
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 /// Identities by the system's clock and randomness.

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use chrono::{DateTime, SecondsFormat};
 use hango_application::use_cases::KeyText;
-use hango_domain::Timestamp;
 use hango_domain::people::{ApiKey, Tenant, User};
 use hango_ports::identity_store::Credential;
 use serde_json::{Value, json};
+
+use crate::system::written;
 
 /// What came of a command.
 pub(super) enum Outcome {
@@ -119,10 +119,4 @@ fn new_key(key: &ApiKey, text: &KeyText) -> Value {
         "created_at": written(key.created_at),
         "expires_at": key.expires_at.map(written),
     })
-}
-
-fn written(at: Timestamp) -> String {
-    DateTime::from_timestamp_micros(at.as_micros())
-        .unwrap_or_default()
-        .to_rfc3339_opts(SecondsFormat::Micros, true)
 }

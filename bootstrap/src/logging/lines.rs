@@ -5,8 +5,6 @@ use std::error::Error;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use chrono::{DateTime, SecondsFormat};
-use hango_domain::Timestamp;
 use hango_ports::Clock;
 use serde_json::Value;
 use tracing::field::{Field, Visit};
@@ -17,6 +15,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, Scope};
 
 use super::queue::Queue;
+use crate::system::written;
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -96,12 +95,6 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Lines {
 /// Whether a span's field belongs onto every line within the span.
 fn identifies(field: &str) -> bool {
     field.starts_with("hango.") || matches!(field, "trace_id" | "span_id" | "request_id")
-}
-
-fn written(at: Timestamp) -> String {
-    DateTime::from_timestamp_micros(at.as_micros())
-        .unwrap_or_default()
-        .to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 /// Named values in the order in which they are written.
