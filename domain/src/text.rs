@@ -17,6 +17,16 @@ use crate::conversation::{Block, ProviderData};
 /// Stands for a character that can't be kept.
 const REPLACEMENT: &str = "\u{fffd}";
 
+/// `text` with U+FFFD for each U+0000.
+#[must_use]
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') {
+        Cow::Owned(text.replace('\0', REPLACEMENT))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
 /// Cleans every string in `value`, keys included, and tells how many characters it replaced.
 ///
 /// Of two keys that become the same one, the later one's value stays.
@@ -158,6 +168,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn text_without_the_null_character_is_not_copied() {
+        assert!(matches!(clean("plain \u{1}"), Cow::Borrowed(_)));
+        assert_eq!(clean("a\0b\0"), "a\u{fffd}b\u{fffd}");
+    }
 
     #[test]
     fn values_are_cleaned_in_depth_and_keys_too() {
