@@ -23,8 +23,10 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
 /// Runs a server until it is told to stop.
 pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
-    let server = Server::start(&config).await?;
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
+    let Some(server) = Server::start_unless(&config, &mut signals).await? else {
+        return Ok(());
+    };
     signals.first().await;
     server.stop(&config.settings).await;
     Ok(())
@@ -84,6 +86,17 @@ impl Server {
         })
     }
 
+    /// Starts, unless a signal comes first: `None` then. What was begun is left like after a crash.
+    pub(crate) async fn start_unless(
+        config: &Config,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Option<Self>> {
+        tokio::select! {
+            server = Self::start(config) => server.map(Some),
+            () = signals.next() => Ok(None),
+        }
+    }
+
     /// Stops: the engine first, the store last.
     pub(crate) async fn stop(self, settings: &Settings) {
         self.readiness.drain();
@@ -115,7 +128,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes over the handling of both.
+    /// Takes over the handling of both. Done before anybody can know that there is a server, so that
+    /// none finds it unprepared.
     pub(crate) fn listen() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {

@@ -60,8 +60,10 @@ pub(crate) struct Choice {
 /// Runs the quickstart; whether its run succeeded.
 pub(crate) async fn quickstart(config: Config, choice: Choice) -> anyhow::Result<bool> {
     let (provider, model) = choose(&config, &choice)?;
-    let server = Server::start(&config).await?;
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
+    let Some(server) = Server::start_unless(&config, &mut signals).await? else {
+        return Ok(true);
+    };
 
     let job = run_once(&server, &provider, &model);
     let stopped = signals.first();
