@@ -1,3 +1,5 @@
+mod orders;
+
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;

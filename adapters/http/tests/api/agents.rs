@@ -135,6 +135,88 @@ async fn more_tokens_than_can_be_kept_are_refused_and_not_made_fewer() {
 }
 
 #[tokio::test]
+async fn an_agent_shows_its_layers_as_they_are_set_defaults_filled_in() {
+    let server = Server::start().await;
+    let set = |todo: bool, repeat_call: bool, threshold: u32| {
+        json!({
+            "todo": {"enabled": todo},
+            "repeat_call": {"enabled": repeat_call, "threshold": threshold},
+        })
+    };
+    server.agent(&server.owner, "helper").await;
+    let found = server.get(&server.member, "/v1/agents/helper").await;
+    assert_eq!(found.body["middleware"], set(true, true, 3));
+
+    for (given, shown) in [
+        (json!({"todo": {"enabled": false}}), set(false, true, 3)),
+        (json!({"repeat_call": {"threshold": 5}}), set(true, true, 5)),
+        (
+            json!({"repeat_call": {"enabled": false}}),
+            set(true, false, 3),
+        ),
+        (json!({"todo": {}}), set(true, true, 3)),
+        (json!({}), set(true, true, 3)),
+    ] {
+        let change = json!({"middleware": given});
+        let changed = server
+            .patch(&server.owner, "/v1/agents/helper", change)
+            .await;
+        let found = server.get(&server.member, "/v1/agents/helper").await;
+        let listed = server.get(&server.member, "/v1/agents").await;
+
+        assert_eq!(changed.body["middleware"], shown, "{given}");
+        assert_eq!(found.body, changed.body);
+        assert_eq!(listed.body["data"][0], changed.body);
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_layers_settings_is_said_with_its_place() {
+    let server = Server::start().await;
+    server.agent(&server.owner, "helper").await;
+
+    for (middleware, expected) in [
+        (
+            json!({"todo": {"threshold": 3}, "repeat_call": {"threshold": 1}}),
+            vec![
+                ("/middleware/repeat_call/threshold", "out_of_range"),
+                ("/middleware/todo/threshold", "unknown_field"),
+            ],
+        ),
+        (
+            json!({"repeat_call": {"threshold": 1001}, "todo": "off"}),
+            vec![
+                ("/middleware/repeat_call/threshold", "out_of_range"),
+                ("/middleware/todo", "invalid_type"),
+            ],
+        ),
+        (
+            json!({"repeat_call": {"threshold": 2.5, "enabled": 1}}),
+            vec![
+                ("/middleware/repeat_call/enabled", "invalid_type"),
+                ("/middleware/repeat_call/threshold", "invalid_type"),
+            ],
+        ),
+        (
+            json!({"repair_tool_calls": {"enabled": false}, "a/b~": {}}),
+            vec![
+                ("/middleware/a~1b~0", "unknown_field"),
+                ("/middleware/repair_tool_calls", "unknown_field"),
+            ],
+        ),
+        (json!([]), vec![("/middleware", "invalid_type")]),
+    ] {
+        let change = json!({ "middleware": middleware });
+        let refused = server
+            .patch(&server.owner, "/v1/agents/helper", change)
+            .await;
+        refused.is_invalid(&expected);
+    }
+    let found = server.get(&server.owner, "/v1/agents/helper").await;
+    assert_eq!(found.body["version"], 1);
+}
+
+#[tokio::test]
 async fn a_change_is_made_only_from_the_version_that_if_match_names() {
     let server = Server::start().await;
     server.agent(&server.owner, "helper").await;
