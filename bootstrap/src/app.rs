@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, Error};
 use hango_application::engine::{Engine, EngineParts, EngineSettings};
 use hango_application::live::LiveEvents;
 use hango_application::signals::Signals;
@@ -21,7 +21,7 @@ use hango_scripted::ScriptedProvider;
 use hango_sqlite::SqliteStore;
 use hango_tools::{GetTime, HttpTool};
 
-use crate::config::{Config, ProviderConfig, ProviderKind, Settings};
+use crate::config::{Config, Problems, ProviderConfig, ProviderKind, Settings};
 use crate::store;
 use crate::system::{SystemClock, SystemIds};
 
@@ -44,15 +44,14 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
 
+        // Before the store, which nothing is done to under a configuration that does not work.
+        let mut problems = Problems::default();
+        let providers = build_providers(config, &mut problems);
+        let tools = build_tools(config, &clock, &mut problems);
+        problems.check()?;
+
         let store = open_store(settings, Arc::clone(&clock)).await?;
         let stores = store.stores();
-
-        let providers = config
-            .providers
-            .iter()
-            .map(|provider| Ok((provider.name.clone(), build_provider(provider)?)))
-            .collect::<anyhow::Result<BTreeMap<_, _>>>()?;
-        let tools = build_tools(config, &clock)?;
 
         let live = Arc::new(LiveEvents::default());
         let signals = Arc::new(Signals::new(Arc::new(Alone)));
@@ -122,12 +121,22 @@ async fn open_store(
     Ok(store)
 }
 
+fn build_providers(
+    config: &Config,
+    problems: &mut Problems,
+) -> BTreeMap<String, Arc<dyn Provider>> {
+    let mut providers = BTreeMap::new();
+    for provider in &config.providers {
+        let name = provider.name.clone();
+        let built = problems.keep(format_args!("providers.{name}"), build_provider(provider));
+        providers.extend(built.map(|built| (name, built)));
+    }
+    providers
+}
+
 fn build_provider(provider: &ProviderConfig) -> anyhow::Result<Arc<dyn Provider>> {
     Ok(match &provider.kind {
-        ProviderKind::OpenAi(openai) => {
-            let built = OpenAiProvider::new(openai.as_ref().clone());
-            Arc::new(built.with_context(|| format!("provider {}", provider.name))?)
-        }
+        ProviderKind::OpenAi(openai) => Arc::new(OpenAiProvider::new(openai.as_ref().clone())?),
         ProviderKind::Scripted { script: None } => Arc::new(ScriptedProvider::demo()),
         ProviderKind::Scripted { script: Some(path) } => {
             let text = std::fs::read_to_string(path)
@@ -138,19 +147,20 @@ fn build_provider(provider: &ProviderConfig) -> anyhow::Result<Arc<dyn Provider>
     })
 }
 
-fn build_tools(config: &Config, clock: &Arc<dyn Clock>) -> anyhow::Result<Registry> {
-    let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(GetTime::new(Arc::clone(clock)))];
-    for tool in &config.http_tools {
-        let built = HttpTool::new(tool.clone());
-        tools.push(Arc::new(
-            built.with_context(|| format!("tool {}", tool.name))?,
-        ));
-    }
+fn build_tools(config: &Config, clock: &Arc<dyn Clock>, problems: &mut Problems) -> Registry {
     let mut registry = Registry::new();
+    let built_in: Arc<dyn Tool> = Arc::new(GetTime::new(Arc::clone(clock)));
+    let own = config.http_tools.iter().filter_map(|tool| {
+        let place = format_args!("tools.http.{}", tool.name);
+        let built = problems.keep(place, HttpTool::new(tool.clone()).map_err(Error::from))?;
+        Some(Arc::new(built) as Arc<dyn Tool>)
+    });
+    let tools: Vec<_> = std::iter::once(built_in).chain(own).collect();
     for tool in tools {
-        registry.register(tool)?;
+        let place = format!("tools.http.{}", tool.definition().name);
+        problems.keep(place, registry.register(tool).map_err(Error::from));
     }
-    Ok(registry)
+    registry
 }
 
 fn catalog(providers: &BTreeMap<String, Arc<dyn Provider>>, tools: &Registry) -> Catalog {
@@ -194,5 +204,61 @@ fn engine_settings(settings: &Settings) -> EngineSettings {
         },
         // The store's file is locked for this process.
         exclusive: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Environment;
+
+    /// What is found wrong when the adapters of a configuration are made.
+    fn problems(file: &str) -> String {
+        // As `main` does; another test may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let config = Config::load(&Environment::new(), Some(file)).expect("it can be read");
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let mut problems = Problems::default();
+        build_providers(&config, &mut problems);
+        build_tools(&config, &clock, &mut problems);
+        problems
+            .check()
+            .err()
+            .map(|it| it.to_string())
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_its_adapters_refuse_is_wrong_with_the_configuration() {
+        let said = problems(
+            r#"
+            [providers.played]
+            kind = "scripted"
+            script = "/no/such/script.toml"
+
+            [[tools.http]]
+            name = "get_time"
+            description = "Takes the name of a built-in tool."
+            url = "http://127.0.0.1:1"
+            idempotency = "safe"
+            parameters = { type = "object" }
+
+            [[tools.http]]
+            name = "odd"
+            description = "Has no schema."
+            url = "http://127.0.0.1:1"
+            idempotency = "safe"
+            parameters = { type = "object", properties = { a = { type = 5 } } }
+            "#,
+        );
+
+        for place in [
+            "providers.played: ",
+            "tools.http.get_time: ",
+            "tools.http.odd: ",
+        ] {
+            assert!(said.contains(place), "{said}");
+        }
+        assert_eq!(problems(""), "");
     }
 }

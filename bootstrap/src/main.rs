@@ -95,7 +95,7 @@ fn run(config: Config, command: Command) -> anyhow::Result<bool> {
 
 /// Reads the configuration from the environment and the file that is named, if one is.
 fn configuration(named: Option<&Path>) -> anyhow::Result<Config> {
-    let environment = environment();
+    let environment = environment()?;
     let named = named.or_else(|| environment.get("HANGO_CONFIG").map(Path::new));
     let file = match named.filter(|path| !path.as_os_str().is_empty()) {
         Some(path) => Some(
@@ -110,12 +110,23 @@ fn configuration(named: Option<&Path>) -> anyhow::Result<Config> {
     Ok(Config::load(&environment, file.as_deref())?)
 }
 
-/// The process's variables, those that are text.
+/// The process's variables, those that are text. One of hango's own has to be.
 #[expect(clippy::disallowed_methods, reason = "this is where they are read")]
-fn environment() -> Environment {
-    env::vars_os()
-        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
-        .collect()
+fn environment() -> anyhow::Result<Environment> {
+    let mut environment = Environment::new();
+    for (name, text) in env::vars_os() {
+        let Ok(name) = name.into_string() else {
+            continue;
+        };
+        match text.into_string() {
+            Ok(text) => {
+                environment.insert(name, text);
+            }
+            Err(_) if name.starts_with("HANGO_") => anyhow::bail!("{name} is not text in UTF-8"),
+            Err(_) => {}
+        }
+    }
+    Ok(environment)
 }
 
 /// Says what went wrong, with its causes.

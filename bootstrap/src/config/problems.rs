@@ -8,21 +8,23 @@ pub(crate) struct Problems(Vec<String>);
 
 impl Problems {
     /// Notes that `what` is wrong at `place`: a variable, or a key of the file.
-    pub(super) fn at(&mut self, place: impl fmt::Display, what: impl fmt::Display) {
+    pub(crate) fn at(&mut self, place: impl fmt::Display, what: impl fmt::Display) {
         self.0.push(format!("{place}: {what}"));
     }
 
     /// Keeps what went well, notes what did not.
-    pub(super) fn keep<T>(
+    pub(crate) fn keep<T, E: fmt::Display>(
         &mut self,
         place: impl fmt::Display,
-        result: Result<T, String>,
+        result: Result<T, E>,
     ) -> Option<T> {
-        result.map_err(|what| self.at(place, what)).ok()
+        result
+            .map_err(|what| self.at(place, format_args!("{what:#}")))
+            .ok()
     }
 
     /// Fails if anything is wrong.
-    pub(super) fn check(self) -> Result<(), Self> {
+    pub(crate) fn check(self) -> Result<(), Self> {
         if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
 }
