@@ -22,10 +22,10 @@ use super::Shared;
 use super::driver::{Driver, Memory};
 use super::leases::LeaseGuard;
 use super::model_call::StreamedModel;
-use super::options::RunOptions;
+use super::options::{Abandoned, RunOptions};
 use super::supervise::caught;
 use super::tool_call::BoundedTools;
-use super::unprepared::{self, NotPrepared, OpenTurn};
+use super::unprepared::{self, NotPrepared};
 use crate::live;
 use crate::signals::Signals;
 
@@ -76,36 +76,62 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         deadline: Instant::now() + limit.saturating_sub(elapsed),
     };
     let open = context.as_ref().ok();
-    let open = open.and_then(|context| OpenTurn::of(&run, context));
+    let open = open
+        .map(|context| context.calls.clone())
+        .unwrap_or_default();
     let prepared = match context {
         Ok(context) => prepare(shared, lease, &run, context, standing).await,
         Err(failure) => Err(NotPrepared::Unreadable(failure)),
     };
-    let ended = match prepared {
+    let broken = match prepared {
         Ok(Prepared {
             driver,
             agent,
             memory,
             begin,
             deadline,
-        }) => driver.run(agent, memory, begin, &options(deadline)).await,
+        }) => {
+            let options = options(deadline);
+            match caught(driver.run(agent, memory, begin, &options)).await {
+                Some(Ok(status)) => return report(shared, lease, &Ok(status)),
+                Some(Err(Abandoned::LeaseLost)) => {
+                    return report(shared, lease, &Err(Abandoned::LeaseLost));
+                }
+                Some(Err(defect)) => {
+                    log_broken(&defect);
+                    unprepared::defect()
+                }
+                // What panicked has said so in the log.
+                None => unprepared::defect(),
+            }
+        }
         Err(not_prepared) => {
-            tracing::error!(
-                error = &not_prepared as &dyn std::error::Error,
-                "the run cannot be executed; it fails"
-            );
-            unprepared::end(shared, lease, open, &not_prepared).await
+            log_broken(&not_prepared);
+            not_prepared.to_run_error()
         }
     };
+    // A run that cannot go on ends, so that it is not claimed and broken again for ever.
+    let ended = unprepared::end(shared, lease, &open, broken).await;
+    report(shared, lease, &ended);
+}
+
+fn log_broken(why: &(dyn std::error::Error + 'static)) {
+    tracing::error!(error = why, "the run cannot be executed further; it fails");
+}
+
+fn report(shared: &Shared, lease: Lease, ended: &Result<RunStatus, Abandoned>) {
     match ended {
         Ok(RunStatus::Queued) => tracing::info!("run given back"),
         Ok(status) => {
             tracing::info!(%status, "run ended");
-            let ended = Observation::RunEnded { lease, status };
-            shared.parts.telemetry.observe(ended);
+            let (status, lease) = (*status, lease);
+            shared
+                .parts
+                .telemetry
+                .observe(Observation::RunEnded { lease, status });
         }
         Err(abandoned) => tracing::warn!(
-            error = &abandoned as &dyn std::error::Error,
+            error = abandoned as &dyn std::error::Error,
             "run abandoned; it stays as it was saved last"
         ),
     }

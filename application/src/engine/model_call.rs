@@ -100,7 +100,7 @@ impl ModelHandler for StreamedModel {
     async fn call(&self, call: ModelCall) -> Result<ModelReply, ModelFailure> {
         let context = Arc::clone(&call.context);
         *self.arriving() = Some(Arriving {
-            answer: Accumulator::new(format!("call_{}", context.turn)),
+            answer: Accumulator::new(call_prefix(&context)),
             usage: Usage::default(),
         });
         let mut shown = Shown::new(&*self.sink, &context);
@@ -145,6 +145,15 @@ impl StreamedModel {
             self.push(event)?;
         }
     }
+}
+
+/// What ids begin with that are made for calls without one: short, and another in every turn of a
+/// session.
+fn call_prefix(context: &CallContext) -> String {
+    // The last digits of a run's id are random.
+    let run = context.run.0.as_fields().3;
+    let run: String = run[4..].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("call_{run}_{}", context.turn)
 }
 
 /// Waits for that moment; for ever if there is none.

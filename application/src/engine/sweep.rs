@@ -39,10 +39,11 @@ pub(super) async fn reclaim(shared: &Shared, expired_only: bool) -> bool {
                 return false;
             }
         };
-        let full = taken.len() == BATCH as usize;
-        if !taken.is_empty() {
-            shared.parts.signals.queued();
+        // One that cannot be read is left out, so only an empty piece is the last.
+        if taken.is_empty() {
+            return true;
         }
+        shared.parts.signals.queued();
         for run in taken {
             shared.parts.telemetry.observe(Observation::Reclaimed {
                 previous: run.previous,
@@ -50,9 +51,6 @@ pub(super) async fn reclaim(shared: &Shared, expired_only: bool) -> bool {
                 status: run.status,
             });
             live::tell(&*shared.parts.sink, &run.events);
-        }
-        if !full {
-            return true;
         }
     }
 }

@@ -5,8 +5,7 @@ use hango_domain::conversation::Usage;
 use hango_domain::journal::{self, ToolCall};
 use hango_domain::memory::MemoryError;
 use hango_domain::middleware::BeforeRunError;
-use hango_domain::run::{End, Lease, Outcome, Run, RunError, RunErrorCode, RunStatus, WriteId};
-use hango_ports::run_store::RunContext;
+use hango_domain::run::{End, Lease, Outcome, RunError, RunErrorCode, RunStatus, WriteId};
 use hango_ports::store::StoreFailure;
 use thiserror::Error;
 
@@ -37,53 +36,40 @@ impl From<BeforeRunError> for NotPrepared {
 
 impl NotPrepared {
     /// What the run's owner is told; details are for the log, where they may be internal.
-    fn to_run_error(&self) -> RunError {
+    pub(super) fn to_run_error(&self) -> RunError {
         match self {
             Self::Unreadable(_) | Self::Memory(_) => RunError::new(
                 RunErrorCode::Internal,
                 "what is stored of the run cannot be read; the log has the details, by this run's id",
             ),
             Self::NoProvider(_) => RunError::new(RunErrorCode::ProviderRejected, self.to_string()),
-            Self::Panicked => RunError::new(
-                RunErrorCode::Internal,
-                "something in hango failed; the log has the details, by this run's id",
-            ),
+            Self::Panicked => defect(),
         }
     }
 }
 
-/// The answered turn that an earlier attempt left open.
-pub(super) struct OpenTurn {
-    turn: u32,
-    calls: Vec<ToolCall>,
-    usage: Usage,
+/// What the owner of a run is told that a defect ended.
+pub(super) fn defect() -> RunError {
+    RunError::new(
+        RunErrorCode::Internal,
+        "something in hango failed; the log has the details, by this run's id",
+    )
 }
 
-impl OpenTurn {
-    /// That of `run`, if it has one.
-    pub(super) fn of(run: &Run, context: &RunContext) -> Option<Self> {
-        let answer = journal::open_answer(run, &context.history)?;
-        Some(Self {
-            turn: run.progress.answered_turn,
-            calls: context.calls.clone(),
-            usage: context.history[answer].usage.unwrap_or_default(),
-        })
-    }
-}
-
-/// Ends a run that cannot be executed, and answers the calls that it left open. If that cannot be
+/// Ends a run that cannot be executed, or not further, and answers the calls that were open when
+/// it was claimed. If that cannot be
 /// written, the run goes back to the queue when a renewal finds that nobody executes it.
 pub(super) async fn end(
     shared: &Shared,
     lease: Lease,
-    open: Option<OpenTurn>,
-    why: &NotPrepared,
+    open: &[ToolCall],
+    error: RunError,
 ) -> Result<RunStatus, Abandoned> {
     let ids = &shared.parts.ids;
     let mut end = End {
         lease,
         write: WriteId(ids.uuid()),
-        outcome: Outcome::Failed(why.to_run_error()),
+        outcome: Outcome::Failed(error),
         stop_reason: None,
         turn: None,
         results: Vec::new(),
@@ -94,12 +80,10 @@ pub(super) async fn end(
         memory: None,
         todos: None,
     };
-    if let Some(open) = open {
-        let closing = journal::close(&open.calls, MessageId(ids.uuid()));
-        end.turn = Some(open.turn);
+    if !open.is_empty() {
+        let closing = journal::close(open, MessageId(ids.uuid()));
         end.results = closing.results;
         end.messages = vec![closing.message];
-        end.usage = open.usage;
     }
     match shared.parts.runs.finish(end).await {
         Ok(written) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hango_conformance::owner;
 use hango_domain::model::{ModelFailure, ModelFailureKind};
-use hango_domain::run::{Change, ChangeKind, RunState, RunStatus};
+use hango_domain::run::{Change, ChangeKind, RunErrorCode, RunState, RunStatus};
 use hango_ports::Clock as _;
 use hango_ports::run_store::ReclaimRequest;
 use hango_ports::telemetry::Observation;
@@ -13,7 +13,7 @@ use hango_ports::tool::Idempotency;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::support::{Does, Fault, Say, World, asks, lease_of, says, settings, texts};
+use crate::support::{Does, Fault, Say, World, asks, failed_with, lease_of, says, settings, texts};
 
 #[tokio::test(start_paused = true)]
 async fn a_write_of_unknown_outcome_is_repeated_as_it_was_and_stored_once() {
@@ -211,7 +211,7 @@ async fn watchers_are_told_of_an_end_whose_answer_came_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_can_never_be_made_does_not_hold_its_slot() {
+async fn a_write_that_can_never_be_made_ends_the_run_and_frees_its_slot() {
     let world = World::new().await;
     world.provider.otherwise(says("It is noon."));
     world.store.spoil(ChangeKind::Finish, Fault::Corrupt);
@@ -220,19 +220,16 @@ async fn a_write_that_can_never_be_made_does_not_hold_its_slot() {
     settings.workers = 1;
 
     let process = world.start(settings).await;
-    world.run().await;
-    let writes = || world.store.asked(ChangeKind::Finish) == 1;
-    world.until("it is tried", writes).await;
+    let run = world.run().await;
+    let broken = world.ended(run.id).await;
     let other = world.run_in(&elsewhere).await;
-    let record = world.ended_in(&elsewhere, other.id).await;
+    let whole = world.ended_in(&elsewhere, other.id).await;
     process.drain().await;
 
-    assert_eq!(record.run.state.status(), RunStatus::Succeeded);
-    let ends = world.store.writes();
-    let [Change::Finish(first), Change::Finish(second)] = &ends[..] else {
-        panic!("each end is written once: {ends:?}");
-    };
-    assert_ne!(first.lease.run, second.lease.run);
+    let code = failed_with(&broken.run.state);
+    assert_eq!(code, Some(RunErrorCode::Internal));
+    assert_eq!(broken.run.attempt, 1);
+    assert_eq!(whole.run.state.status(), RunStatus::Succeeded);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@
 use super::{AfterSave, AgentLoop, MOST_IN_A_ROW, Step};
 use crate::RunId;
 use crate::Timestamp;
-use crate::conversation::{Message, Role, StopReason, Usage};
+use crate::conversation::{Message, Role, StopReason};
 use crate::journal::{self, CallResult, NewToolCall, ToolCall};
 use crate::run::{AfterTurn, Boundary, Change, Record, Resume, Run};
 use crate::tool::ToolResult;
@@ -19,8 +19,6 @@ pub(super) struct Batch {
     pub(super) turn: u32,
     /// The journal as it stands, by position.
     pub(super) calls: Vec<ToolCall>,
-    /// What the answer cost.
-    pub(super) usage: Usage,
     /// Whether the answer was cut off, so that none of its calls is executed.
     truncated: bool,
     /// Results that are known and go with the boundary.
@@ -29,13 +27,7 @@ pub(super) struct Batch {
 
 impl Batch {
     /// The batch of a fresh answer.
-    pub(super) fn begin(
-        run: RunId,
-        turn: u32,
-        calls: &[NewToolCall],
-        usage: Usage,
-        truncated: bool,
-    ) -> Self {
+    pub(super) fn begin(run: RunId, turn: u32, calls: &[NewToolCall], truncated: bool) -> Self {
         // The store has its own moments; these calls are only executed from.
         let now = Timestamp::from_micros(0);
         let calls = calls
@@ -45,7 +37,6 @@ impl Batch {
         let mut batch = Self {
             turn,
             calls,
-            usage,
             truncated,
             unrecorded: Vec::new(),
         };
@@ -59,7 +50,6 @@ impl Batch {
         let mut batch = Self {
             turn: run.progress.answered_turn,
             calls,
-            usage: answer.usage.unwrap_or_default(),
             truncated: answer.stop_reason == Some(StopReason::MaxTokens),
             unrecorded: Vec::new(),
         };
@@ -225,16 +215,15 @@ impl AgentLoop {
         let Batch {
             turn,
             calls,
-            usage,
             truncated,
             unrecorded: results,
         } = batch;
         let message = journal::results_message(self.message_id(), settled(&calls));
         if truncated && self.truncated_in_a_row() >= MOST_IN_A_ROW {
-            return self.end_truncated(results, message, turn, usage);
+            return self.end_truncated(results, message, turn);
         }
         if turn >= self.limits.max_iterations {
-            return self.end_max_iterations(results, vec![message], Some(turn), usage);
+            return self.end_max_iterations(results, vec![message], Some(turn));
         }
         self.remember(message.clone());
         self.run.progress.resume_turn = turn;
@@ -250,7 +239,6 @@ impl AgentLoop {
             turn,
             results,
             message,
-            usage,
             memory: None,
             todos: None,
             then,

@@ -1,11 +1,15 @@
 //! The ways a run ends, each in one write that leaves a history the next run can go on from.
 
+use std::time::Duration;
+
 use super::batch::Batch;
 use super::{AfterSave, AgentLoop, MOST_IN_A_ROW, Step, Stop};
 use crate::conversation::{Block, NewMessage, Role, StopReason, Usage};
 use crate::journal::{self, CallResult};
 use crate::model::{ModelFailure, ModelFailureKind, ModelReply};
-use crate::run::{Change, End, Outcome, RequeueReason, RunError, RunErrorCode};
+use crate::run::{
+    Change, End, FailedTry, Outcome, RequeueReason, RunError, RunErrorCode, TryFailure,
+};
 
 impl AgentLoop {
     pub(super) fn end_succeeded(&mut self, reply: &ModelReply) -> Step {
@@ -52,7 +56,6 @@ impl AgentLoop {
         results: Vec<CallResult>,
         message: NewMessage,
         turn: u32,
-        usage: Usage,
     ) -> Step {
         let error = RunError::new(
             RunErrorCode::Truncated,
@@ -67,7 +70,6 @@ impl AgentLoop {
             turn: Some(turn),
             results,
             messages: vec![message],
-            usage,
             ..end
         })
     }
@@ -78,7 +80,6 @@ impl AgentLoop {
         results: Vec<CallResult>,
         mut messages: Vec<NewMessage>,
         turn: Option<u32>,
-        usage: Usage,
     ) -> Step {
         let most = self.limits.max_iterations;
         let explanation = NewMessage {
@@ -106,7 +107,6 @@ impl AgentLoop {
             results,
             messages,
             final_message_id,
-            usage,
             ..end
         })
     }
@@ -154,7 +154,13 @@ impl AgentLoop {
         let outcome = match reason {
             Stop::LeaseLost => return self.done(),
             Stop::Abort => {
-                return self.give_back(RequeueReason::Drain, std::time::Duration::ZERO, None);
+                let failed = FailedTry {
+                    kind: TryFailure::BrokenOff,
+                    usage,
+                    // The next claim discards what was shown.
+                    shown: false,
+                };
+                return self.give_back(RequeueReason::Drain, Duration::ZERO, Some(failed));
             }
             Stop::Cancel => Outcome::Cancelled,
             Stop::Deadline => Outcome::Failed(RunError::new(
@@ -183,24 +189,18 @@ impl AgentLoop {
         self.finish(end)
     }
 
-    /// Closes an answered turn with `end`: results that are known stay, the other calls are in doubt or
-    /// were never executed.
+    /// Answers the open calls with `end`, as a store does where nobody holds the run: results that are
+    /// known stay, the other calls are in doubt or were never executed. The turn was not completed.
     fn close(&mut self, end: End, batch: Batch) -> End {
         let Batch {
-            turn,
-            calls,
-            usage,
-            unrecorded,
-            ..
+            calls, unrecorded, ..
         } = batch;
         let closing = journal::close(&calls, self.message_id());
         let mut results = unrecorded;
         results.extend(closing.results);
         End {
-            turn: Some(turn),
             results,
             messages: vec![closing.message],
-            usage,
             ..end
         }
     }

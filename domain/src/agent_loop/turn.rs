@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::{AfterSave, AgentLoop, MOST_IN_A_ROW, Phase, Step};
-use crate::conversation::{NewMessage, Role, StopReason, Usage};
+use crate::conversation::{NewMessage, Role, StopReason};
 use crate::journal;
 use crate::model::{ModelFailure, ModelFailureKind, ModelReply};
 use crate::retry::NextTry;
@@ -25,7 +25,7 @@ impl AgentLoop {
             return self.give_back(reason, Duration::ZERO, None);
         }
         if self.run.progress.resume_turn >= self.limits.max_iterations {
-            return self.end_max_iterations(Vec::new(), Vec::new(), None, Usage::default());
+            return self.end_max_iterations(Vec::new(), Vec::new(), None);
         }
         self.call_model()
     }
@@ -71,7 +71,7 @@ impl AgentLoop {
         );
         let message = self.assistant(reply);
         self.remember(message.clone());
-        let batch = Batch::begin(self.run.id, turn, &calls, reply.usage, truncated);
+        let batch = Batch::begin(self.run.id, turn, &calls, truncated);
         let starting = batch.started();
         self.open = Some(batch);
         self.run.progress.answered_turn = turn;

@@ -155,8 +155,6 @@ pub struct Boundary {
     pub results: Vec<CallResult>,
     /// All results of the batch, as one user's message in the order of the calls.
     pub message: NewMessage,
-    /// What the turn's answer cost.
-    pub usage: Usage,
     /// The run's memory after the turn; `None` when it did not change.
     pub memory: Option<StoredMemory>,
     /// What the turn did to the list of todos; `None` when nothing.
@@ -226,6 +224,8 @@ pub enum TryFailure {
     Provider,
     /// The answer held nothing.
     Empty,
+    /// It was broken off because its process shuts down; it counts on none.
+    BrokenOff,
 }
 
 /// See [`Change::GiveBack`].
@@ -281,7 +281,7 @@ pub struct End {
     pub messages: Vec<NewMessage>,
     /// The message that is the run's answer.
     pub final_message_id: Option<MessageId>,
-    /// What the completed turn's answer cost.
+    /// What the answer cost that ends the run; answers before it were counted when they were kept.
     pub usage: Usage,
     /// What the try that ended with this cost, though nothing came of it.
     pub usage_discarded: Usage,

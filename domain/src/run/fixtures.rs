@@ -190,7 +190,7 @@ pub(crate) fn record(lease: Lease, id: u128, turn: u32) -> Change {
     })
 }
 
-/// A boundary after a turn that cost five tokens.
+/// The boundary of a turn.
 pub(crate) fn boundary(lease: Lease, id: u128, turn: u32, then: AfterTurn) -> Change {
     Change::CompleteTurn(Boundary {
         lease,
@@ -198,7 +198,6 @@ pub(crate) fn boundary(lease: Lease, id: u128, turn: u32, then: AfterTurn) -> Ch
         turn,
         results: vec![result(2)],
         message: NewMessage::user(message_id(id), vec![Block::text("results")]),
-        usage: usage(5),
         memory: None,
         todos: None,
         then,

@@ -103,7 +103,6 @@ impl Fixture {
             turn,
             results: open.map(result_of).collect(),
             message: self.results(calls),
-            usage: USAGE,
             memory: Some(StoredMemory {
                 version: hango_domain::memory::MEMORY_VERSION,
                 json: json!({"todos": [], "private": {"turn": turn}}),

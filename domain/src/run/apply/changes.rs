@@ -72,6 +72,8 @@ impl Next {
         self.follows(change.turn)?;
         self.expect_open_answer(false, change.turn)?;
         self.run.progress.answered_turn = change.turn;
+        // Paid for whatever becomes of the turn.
+        self.run.usage += change.message.usage.unwrap_or_default();
         self.tell(EventKind::MessageCompleted {
             message_id: change.message.id,
         });
@@ -124,7 +126,7 @@ impl Next {
         if let Some(memory) = &change.memory {
             self.run.memory = memory.clone();
         }
-        self.close_turn(change.turn, change.usage);
+        self.close_turn(change.turn);
         match change.then {
             AfterTurn::GoOn => self.begin_turn(),
             AfterTurn::GiveBack(reason) => self.requeue(reason, Duration::ZERO, None),
@@ -166,8 +168,9 @@ impl Next {
         if let Some(memory) = &change.memory {
             self.run.memory = memory.clone();
         }
+        self.run.usage += change.usage;
         if let Some(turn) = change.turn {
-            self.close_turn(turn, change.usage);
+            self.close_turn(turn);
         }
         self.run.usage_discarded += change.usage_discarded;
         self.run.stop_reason = change.stop_reason;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::TransitionError;
 use crate::Timestamp;
-use crate::conversation::Usage;
 use crate::event::{Event, EventKind};
 use crate::journal::{self, CallResult};
 use crate::run::{
@@ -107,14 +106,13 @@ impl Next {
         self.tell(EventKind::TurnStarted);
     }
 
-    pub(super) fn close_turn(&mut self, turn: u32, usage: Usage) {
+    pub(super) fn close_turn(&mut self, turn: u32) {
         self.run.progress.resume_turn = turn;
         self.run.progress.answered_turn = turn;
         self.run.progress.tries = 0;
         self.run.progress.empty_answers = 0;
         self.run.stalled_attempts = 0;
         self.run.iterations += 1;
-        self.run.usage += usage;
         self.tell(EventKind::TurnCompleted {
             usage: self.run.usage,
         });
@@ -125,6 +123,7 @@ impl Next {
         match failed.kind {
             TryFailure::Provider => self.run.progress.tries += 1,
             TryFailure::Empty => self.run.progress.empty_answers += 1,
+            TryFailure::BrokenOff => {}
         }
         if failed.shown {
             self.tell(EventKind::TurnDiscarded);

@@ -196,12 +196,12 @@ fn check(world: &mut World, change: &Change) -> Result<Option<Transition>, TestC
     prop_assert!(is.begun_turn <= is.resume_turn + 1 && is.begun_turn >= is.resume_turn);
     prop_assert!(is.answered_turn <= is.begun_turn && is.answered_turn >= is.resume_turn);
     prop_assert_eq!(after.iterations, is.resume_turn);
+    world.cost += match change {
+        Change::Answer(change) if !applied.repeated => change.message.usage.unwrap_or_default(),
+        Change::Finish(change) if !applied.repeated => change.usage,
+        _ => Usage::default(),
+    };
     if is.resume_turn > was.resume_turn {
-        world.cost += match change {
-            Change::CompleteTurn(change) => change.usage,
-            Change::Finish(change) => change.usage,
-            other => panic!("{other:?} completes no turn"),
-        };
         prop_assert_eq!(
             (is.tries, is.empty_answers, after.stalled_attempts),
             (0, 0, 0)
