@@ -23,7 +23,7 @@ use hango_tools::{GetTime, HttpTool};
 
 use crate::config::{Config, Problems, ProviderConfig, ProviderKind, Settings};
 use crate::store;
-use crate::system::{SystemClock, SystemIds};
+use crate::system::{SteadyClock, SystemIds, WallClock};
 
 /// A server, wired but not listening.
 pub(crate) struct App {
@@ -41,7 +41,7 @@ impl App {
     /// Opens the store, brings it up to date, and starts to execute what is queued there.
     pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
         let settings = &config.settings;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
 
         // Before the store, which nothing is done to under a configuration that does not work.
@@ -50,7 +50,7 @@ impl App {
         let tools = build_tools(config, &clock, &mut problems);
         problems.check()?;
 
-        let store = open_store(settings, Arc::clone(&clock)).await?;
+        let store = open_store(settings, Arc::new(SteadyClock::new())).await?;
         let stores = store.stores();
 
         let live = Arc::new(LiveEvents::default());
@@ -217,7 +217,7 @@ mod tests {
         // As `main` does; another test may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = Config::load(&Environment::new(), Some(file)).expect("it can be read");
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let mut problems = Problems::default();
         build_providers(&config, &mut problems);
         build_tools(&config, &clock, &mut problems);

@@ -26,7 +26,7 @@ use hango_ports::Clock;
 use cli::{Cli, Command};
 use config::{Config, Environment};
 use quickstart::Choice;
-use system::SystemClock;
+use system::SteadyClock;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -57,7 +57,7 @@ fn run(config: Config, command: Command) -> anyhow::Result<bool> {
         write!(io::stdout(), "{config}")?;
         return Ok(true);
     }
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let clock: Arc<dyn Clock> = Arc::new(SteadyClock::new());
     // A quickstart tells its own story; the log is for what goes wrong, unless it is asked for.
     let wanted = match command {
         Command::Quickstart(_) if !config.names_log() => {

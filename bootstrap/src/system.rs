@@ -1,4 +1,4 @@
-//! The clock and the source of identities: the one place that asks the system for either; and how a
+//! The clocks and the source of identities: the one place that asks the system for them; and how a
 //! moment is written.
 
 use std::time::{Instant, SystemTime};
@@ -8,30 +8,40 @@ use hango_domain::{SpanId, Timestamp, TraceId};
 use hango_ports::{Clock, Ids};
 use uuid::Uuid;
 
-/// Wall time at the start plus monotonic time since, so that a jump of the wall clock changes nothing:
-/// a lease neither ends early nor lasts longer because of one.
-pub(crate) struct SystemClock {
+/// The clock of leases: wall time at the start plus monotonic time since, so that a jump of the wall
+/// clock changes nothing. A lease neither ends early nor lasts longer because of one.
+pub(crate) struct SteadyClock {
     wall: Timestamp,
     start: Instant,
 }
 
-impl SystemClock {
+impl SteadyClock {
     /// A clock that is right now.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub(crate) fn new() -> Self {
-        let since_epoch = SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
-            wall: Timestamp::from_micros(0).plus(since_epoch),
+            wall: WallClock.now(),
             start: Instant::now(),
         }
     }
 }
 
-impl Clock for SystemClock {
+impl Clock for SteadyClock {
     fn now(&self) -> Timestamp {
         self.wall.plus(self.start.elapsed())
+    }
+}
+
+/// The time as people have it: what a tool tells, and by what keys expire. After the machine slept it
+/// is right, which the steady clock is not.
+pub(crate) struct WallClock;
+
+impl Clock for WallClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    fn now(&self) -> Timestamp {
+        let since_epoch = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        Timestamp::from_micros(0).plus(since_epoch)
     }
 }
 
@@ -79,7 +89,7 @@ mod tests {
 
     #[test]
     fn time_never_goes_back() {
-        let clock = SystemClock::new();
+        let clock = SteadyClock::new();
 
         let told: Vec<_> = (0..1000).map(|_| clock.now()).collect();
 

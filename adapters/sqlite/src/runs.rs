@@ -94,7 +94,11 @@ impl RunStore for SqliteStore {
         // Nobody but the holder changes what follows, so the writer need not wait for it.
         let mut claimed = Vec::with_capacity(taken.len());
         for taken in taken {
-            claimed.push(claim::with_context(&self.readers, taken).await?);
+            match claim::with_context(&self.readers, taken).await {
+                Ok(whole) => claimed.push(whole),
+                // The others need not wait for it; a renewal finds that nobody executes it.
+                Err(error) => tracing::warn!(%error, "a claimed run could not be read"),
+            }
         }
         Ok(claimed)
     }

@@ -150,9 +150,9 @@ impl StreamedModel {
 /// What ids begin with that are made for calls without one: short, and another in every turn of a
 /// session.
 fn call_prefix(context: &CallContext) -> String {
-    // The last digits of a run's id are random.
-    let run = context.run.0.as_fields().3;
-    let run: String = run[4..].iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = context.run.0.simple().to_string();
+    // The last digits are random.
+    let run = &id[24..];
     format!("call_{run}_{}", context.turn)
 }
 
