@@ -11,6 +11,7 @@ mod crash_in_tools;
 mod crash_storm;
 mod crowd;
 mod drain;
+mod layers;
 mod quickstart;
 mod store_file;
 mod support;

@@ -35,7 +35,6 @@ impl Driver<'_> {
             return None;
         }
         let context = self.context_of(passed[0].turn);
-        self.report_notes(&context);
         for call in passed {
             let request = ToolRequest::new(Arc::clone(&context), &call);
             let unknown = || ToolResult::error(journal::OUTCOME_UNKNOWN);

@@ -60,6 +60,7 @@ impl Driver<'_> {
             stored: mut stored_memory,
             now: mut memory,
         } = memory;
+        self.report_notes(&self.context_of(agent.turn()));
         let begun = self.batch(&agent, &memory);
         let mut reopened = self.reopen(begun, agent.passed_calls()).await;
         if let Some(batch) = &reopened {

@@ -163,7 +163,10 @@ async fn write_todos_is_there_unless_the_allowlist_leaves_it_out() {
         })
         .await;
     let script = &world.provider;
-    script.then(asks(&[("c1", "write_todos", list("look"))]));
+    script.then(asks(&[
+        ("c1", "write_todos", list("look")),
+        ("c2", "clock", json!({})),
+    ]));
     script.then(says("Done."));
     let run = world.run_in(&place).await;
     let record = world.ended_in(&place, run.id).await;
@@ -172,7 +175,8 @@ async fn write_todos_is_there_unless_the_allowlist_leaves_it_out() {
     assert_eq!(offered(&world), ["clock"]);
     assert_eq!(memory(&record).todos, []);
     let refused = r#"c1! the agent may not call "write_todos""#;
-    assert_eq!(texts(&record.messages)[2], refused);
+    let answered = [refused, "c2: clock did c2"];
+    assert_eq!(texts(&record.messages)[3..5], answered);
 }
 
 #[tokio::test(start_paused = true)]

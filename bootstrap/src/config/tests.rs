@@ -303,17 +303,6 @@ fn the_contracts_example_of_a_tool_reads() {
 }
 
 #[test]
-fn a_tool_of_a_layers_name_is_refused() {
-    let tool = "[[tools.http]]\nname='write_todos'\ndescription='b'\nurl='http://h/'\n\
-                idempotency='safe'\n";
-
-    let refused = refused(&[], tool);
-
-    let expected = "tools.http.write_todos.name: hango has a tool of that name built in";
-    assert!(refused.contains(expected), "{refused}");
-}
-
-#[test]
 fn the_threshold_of_equal_calls_is_what_the_layer_takes() {
     let name = "HANGO_REPEAT_CALL_THRESHOLD";
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use hango_domain::layers;
 use hango_domain::tool::{Idempotency, is_tool_name};
 use hango_tools::HttpToolSettings;
 use serde_json::{Value as Json, json};
@@ -81,9 +80,6 @@ fn tool(
 }
 
 fn name(text: &str) -> Parsed<String> {
-    if layers::is_tool(text) {
-        return Err("hango has a tool of that name built in; choose another".to_owned());
-    }
     is_tool_name(text)
         .then(|| text.to_owned())
         .ok_or_else(|| "not 1 to 64 letters, digits, - or _".to_owned())

@@ -11,6 +11,9 @@ use super::store;
 use super::tools::CLASSES;
 use super::world::{Accepted, World};
 
+/// What a model is told of a call that was not executed because the run had made it too often.
+const NUDGE: &str = "this exact call was already made";
+
 /// Waits until every accepted run has ended as `state`, then checks everything.
 pub(crate) async fn all_ended(world: &World, state: &str) {
     for run in world.accepted() {
@@ -116,7 +119,10 @@ async fn journal_is_true(world: &World, run: &Value, own: &[&Value]) {
             let trace = text(&run["trace_id"]);
             assert!(called.traceparent.contains(&trace), "{called:#?}");
         }
-        if run["state"] == "succeeded" && call["state"] == "finished" {
+        let told = world.provider.told_of(&text(&call["tool_use_id"]));
+        if told.is_some_and(|told| told.starts_with(NUDGE)) {
+            assert!(arrived.is_empty(), "a blocked call was made: {arrived:#?}");
+        } else if run["state"] == "succeeded" && call["state"] == "finished" {
             let answered = arrived
                 .iter()
                 .filter(|called| called.answered == Some(true));
