@@ -19,6 +19,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt as _;
 
+/// The most header lines that are read; what is too much within them is refused as any call is.
+const MAX_HEADERS: usize = 1024;
+
 /// Headers longer than this are refused while they are read; the API refuses shorter ones in its own
 /// format.
 const MAX_HEAD: usize = 128 * 1024;
@@ -131,5 +134,6 @@ fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
         .max_header_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
 }

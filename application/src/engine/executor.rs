@@ -93,10 +93,8 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         }) => {
             let options = options(deadline);
             match caught(driver.run(agent, memory, begin, &options)).await {
-                Some(Ok(status)) => return report(shared, lease, &Ok(status)),
-                Some(Err(Abandoned::LeaseLost)) => {
-                    return report(shared, lease, &Err(Abandoned::LeaseLost));
-                }
+                Some(Ok(status)) => return report(shared, lease, Some(status)),
+                Some(Err(Abandoned::LeaseLost)) => return report(shared, lease, None),
                 Some(Err(defect)) => {
                     log_broken(&defect);
                     unprepared::defect()
@@ -112,28 +110,26 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
     };
     // A run that cannot go on ends, so that it is not claimed and broken again for ever.
     let ended = unprepared::end(shared, lease, &open, broken).await;
-    report(shared, lease, &ended);
+    report(shared, lease, ended.ok());
 }
 
 fn log_broken(why: &(dyn std::error::Error + 'static)) {
     tracing::error!(error = why, "the run cannot be executed further; it fails");
 }
 
-fn report(shared: &Shared, lease: Lease, ended: &Result<RunStatus, Abandoned>) {
-    match ended {
-        Ok(RunStatus::Queued) => tracing::info!("run given back"),
-        Ok(status) => {
+/// Tells where the run stands now; `None` if it is not this process's any more.
+fn report(shared: &Shared, lease: Lease, status: Option<RunStatus>) {
+    match status {
+        Some(RunStatus::Queued) => tracing::info!("run given back"),
+        Some(status) => {
             tracing::info!(%status, "run ended");
-            let (status, lease) = (*status, lease);
-            shared
-                .parts
-                .telemetry
-                .observe(Observation::RunEnded { lease, status });
+            let ended = Observation::RunEnded { lease, status };
+            shared.parts.telemetry.observe(ended);
         }
-        Err(abandoned) => tracing::warn!(
-            error = abandoned as &dyn std::error::Error,
-            "run abandoned; it stays as it was saved last"
-        ),
+        None => {
+            let lost = Observation::LeaseLost { lease };
+            shared.parts.telemetry.observe(lost);
+        }
     }
 }
 

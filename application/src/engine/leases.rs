@@ -61,14 +61,11 @@ impl Leases {
         }
     }
 
-    /// The claim is not in force any more; whether it was thought to be.
-    pub(super) fn lost(&self, held: Held) -> bool {
-        let hold = self.lock().get(&held).cloned();
-        hold.is_some_and(|hold| {
-            let news = !hold.lost.is_cancelled();
+    /// The claim is not in force any more.
+    pub(super) fn lost(&self, held: Held) {
+        if let Some(hold) = self.lock().get(&held) {
             hold.lost.cancel();
-            news
-        })
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Held, Hold>> {

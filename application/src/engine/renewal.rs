@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use hango_domain::run::{GiveBack, Lease, RequeueReason, WriteId};
 use hango_ports::run_store::Held;
-use hango_ports::telemetry::Observation;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Shared;
@@ -93,14 +92,7 @@ async fn renew(shared: &Shared, suspects: &mut HashSet<Lease>) {
         }
     }
     for held in renewal.lost {
-        if leases.lost(held) {
-            let lease = Lease {
-                run: held.run,
-                owner: parts.owner,
-                attempt: held.attempt,
-            };
-            parts.telemetry.observe(Observation::LeaseLost { lease });
-        }
+        leases.lost(held);
     }
     let given_back = give_orphans_back(shared, renewal.orphans, suspects);
     // Nor must runs that nobody executes hold up the leases of those that are executed.

@@ -28,6 +28,12 @@ pub(crate) async fn run(
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
     let store = store::open(&config.settings, Arc::clone(&clock), false).await?;
+    let pending = store.pending().await?;
+    anyhow::ensure!(
+        pending.is_empty(),
+        "the schema is {} migrations behind; run `hango migrate` first",
+        pending.len()
+    );
     let outcome = perform(
         &use_cases(store.stores(), clock, &config.settings),
         args.what,

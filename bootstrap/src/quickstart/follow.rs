@@ -122,7 +122,7 @@ impl Follower<'_> {
             say!("Run       {} {status}", run.id);
         }
         say!(
-            "Usage     {} model calls, {} tokens in, {} out",
+            "Usage     {} model call(s), {} tokens in, {} out",
             run.iterations,
             run.usage.input_tokens,
             run.usage.output_tokens

@@ -86,8 +86,8 @@ impl AgentLoop {
             id: self.message_id(),
             role: Role::Assistant,
             content: vec![Block::text(format!(
-                "I stopped here: this run may make at most {most} model calls, and made them without \
-                 reaching an end. What was done so far is in this conversation; another run can go on \
+                "I stopped here: this run reached its limit of model calls, which is {most}, without \
+                 coming to an end. What was done so far is in this conversation; another run can go on \
                  from it."
             ))],
             stop_reason: Some(StopReason::EndTurn),
@@ -96,7 +96,7 @@ impl AgentLoop {
         };
         let error = RunError::new(
             RunErrorCode::MaxIterations,
-            format!("the run made {most} model calls, the most it may, without reaching an end"),
+            format!("the run reached its limit of model calls, which is {most}"),
         );
         let final_message_id = Some(explanation.id);
         messages.push(explanation);
