@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hango_conformance::owner;
 use hango_domain::model::{ModelFailure, ModelFailureKind};
-use hango_domain::run::{Change, ChangeKind, RunErrorCode, RunState, RunStatus};
+use hango_domain::run::{ChangeKind, RunErrorCode, RunState, RunStatus};
 use hango_ports::Clock as _;
 use hango_ports::run_store::ReclaimRequest;
 use hango_ports::telemetry::Observation;

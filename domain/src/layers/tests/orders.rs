@@ -85,9 +85,10 @@ impl World {
             view: &self.view,
             delays,
         };
-        let running = calls.iter().cloned().map(|call| async {
-            let position = call.position;
-            (position, self.chain.tool(call, batch, &base).await)
+        let base = &base;
+        let running = calls.iter().map(|call| async move {
+            let result = self.chain.tool(call.clone(), batch, base).await;
+            (call.position, result)
         });
         let running: FuturesUnordered<_> = running.collect();
         results.extend(block_on(running.take(until).collect::<Vec<_>>()));
