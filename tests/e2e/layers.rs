@@ -16,10 +16,11 @@ use super::support::world::World;
 /// The system prompt of a request; empty if there is none.
 fn prompt(ask: &Ask) -> String {
     let first = &ask.messages[0];
-    let is_system = first["role"] == "system";
-    is_system
-        .then(|| text(&first["content"]))
-        .unwrap_or_default()
+    if first["role"] == "system" {
+        text(&first["content"])
+    } else {
+        String::new()
+    }
 }
 
 /// The lists that the run's watchers were told of.

@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Does, Say, World, asks, failed_with, says, settings, texts};
 
+/// A layer's values, by their names.
+type Named<T> = BTreeMap<String, T>;
+
 const WRITTEN: &str = "The todo list was replaced. It stands in your system prompt.";
 
 fn list(content: &str) -> Value {
@@ -311,7 +314,6 @@ async fn what_three_layers_keep_reads_back_in_a_new_attempt() {
     let record = world.ended_in(&place, run).await;
     process.drain().await;
 
-    type Named<T> = BTreeMap<String, T>;
     let memory = memory(&record);
     let counts: Option<Named<Named<u32>>> = memory.load("repeat_call").expect("a struct");
     let counts = counts
