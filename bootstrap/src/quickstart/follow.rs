@@ -122,8 +122,9 @@ impl Follower<'_> {
             say!("Run       {} {status}", run.id);
         }
         say!(
-            "Usage     {} model call(s), {} tokens in, {} out",
+            "Usage     {} model {}, {} tokens in, {} out",
             run.iterations,
+            if run.iterations == 1 { "call" } else { "calls" },
             run.usage.input_tokens,
             run.usage.output_tokens
         );
