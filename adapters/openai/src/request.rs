@@ -103,7 +103,9 @@ impl Requests {
             return None;
         }
         own.insert("role".to_owned(), "assistant".into());
-        own.insert("content".to_owned(), text.into());
+        // An empty text beside calls is what every server takes: llama.cpp's takes neither null nor
+        // nothing.
+        own.insert("content".to_owned(), text.unwrap_or_default().into());
         if !calls.is_empty() {
             own.insert("tool_calls".to_owned(), calls.into());
         }

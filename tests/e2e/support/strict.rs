@@ -63,7 +63,8 @@ fn assistant(
     open: &mut Vec<String>,
 ) -> Result<(), String> {
     let calls = message["tool_calls"].as_array();
-    if calls.is_none() || !message["content"].is_null() {
+    let says_nothing = message["content"].is_null() || message["content"] == "";
+    if calls.is_none() || !says_nothing {
         blank(message)?;
     }
     let Some(calls) = calls else { return Ok(()) };

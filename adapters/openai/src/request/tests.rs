@@ -179,7 +179,7 @@ fn g3_what_the_same_model_attached_goes_back_to_it() {
     assert_eq!(calls[0]["extra_content"], signature);
     assert_eq!(calls[1].get("extra_content"), None);
     assert_eq!(calls[2].get("extra_content"), None);
-    assert_eq!(sent[0]["content"], Value::Null);
+    assert_eq!(sent[0]["content"], "");
 }
 
 #[test]
