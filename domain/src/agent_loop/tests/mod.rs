@@ -16,5 +16,7 @@ mod turns;
 mod unexecuted;
 
 use super::*;
+use crate::model::{ModelFailure, ModelReply};
+use crate::tool::ToolResult;
 use bench::*;
 use store::Store;
