@@ -65,6 +65,12 @@ pub struct User {
 }
 
 impl User {
+    /// Whether he is one of those of whom a tenant keeps at least one.
+    #[must_use]
+    pub fn is_active_owner(&self) -> bool {
+        self.role == Role::Owner && self.status == UserStatus::Active
+    }
+
     /// What is true of him as the creator of a run of a session that `session_creator` created.
     #[must_use]
     pub fn as_creator(&self, session_creator: UserId) -> CreatorNow {

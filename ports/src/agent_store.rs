@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use hango_domain::agent::{Agent, AgentSettings};
-use hango_domain::{AgentId, TenantId};
+use hango_domain::{AgentId, TenantId, Timestamp};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -39,6 +39,22 @@ pub struct AgentPatch {
     pub settings: Option<AgentSettings>,
     /// The callers' own data, whole.
     pub metadata: Option<Map<String, Value>>,
+}
+
+impl AgentPatch {
+    /// The agent after this change, were it made at `now`: one version higher.
+    #[must_use]
+    pub fn applied_to(self, agent: Agent, now: Timestamp) -> Agent {
+        Agent {
+            version: agent.version + 1,
+            name: self.name.unwrap_or(agent.name),
+            description: self.description.unwrap_or(agent.description),
+            settings: self.settings.unwrap_or(agent.settings),
+            metadata: self.metadata.unwrap_or(agent.metadata),
+            updated_at: now,
+            ..agent
+        }
+    }
 }
 
 /// Keeps agents. Reads of one tenant never see another's.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use hango_domain::access::Role;
 use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus};
-use hango_domain::{ApiKeyId, TenantId, UserId};
+use hango_domain::{ApiKeyId, TenantId, Timestamp, UserId};
 use thiserror::Error;
 
 use crate::audit_store::NewAudit;
@@ -29,6 +29,20 @@ pub struct UserPatch {
     pub role: Option<Role>,
     /// Whether he may act.
     pub status: Option<UserStatus>,
+}
+
+impl UserPatch {
+    /// The user after this change, were it made at `now`.
+    #[must_use]
+    pub fn applied_to(self, user: User, now: Timestamp) -> User {
+        User {
+            name: self.name.unwrap_or(user.name),
+            role: self.role.unwrap_or(user.role),
+            status: self.status.unwrap_or(user.status),
+            updated_at: now,
+            ..user
+        }
+    }
 }
 
 /// Keeps who may come in. Moments of what is added are set by the store's clock.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use hango_domain::access::Visibility;
 use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::session::Session;
-use hango_domain::{AgentId, RunId, SessionId, UserId};
+use hango_domain::{AgentId, RunId, SessionId, Timestamp, UserId};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -35,6 +35,19 @@ pub struct SessionPatch {
     pub title: Option<String>,
     /// The caller's own data, whole.
     pub metadata: Option<Map<String, Value>>,
+}
+
+impl SessionPatch {
+    /// The session after this change, were it made at `now`.
+    #[must_use]
+    pub fn applied_to(self, session: Session, now: Timestamp) -> Session {
+        Session {
+            title: self.title.unwrap_or(session.title),
+            metadata: self.metadata.unwrap_or(session.metadata),
+            updated_at: now,
+            ..session
+        }
+    }
 }
 
 /// Which sessions to read; `None` leaves a condition out.

@@ -73,15 +73,7 @@ impl AgentStore for MemoryStore {
             });
         }
         let now = self.clock.now();
-        let agent = Agent {
-            version: agent.version + 1,
-            name: patch.name.unwrap_or(agent.name),
-            description: patch.description.unwrap_or(agent.description),
-            settings: patch.settings.unwrap_or(agent.settings),
-            metadata: patch.metadata.unwrap_or(agent.metadata),
-            updated_at: now,
-            ..agent
-        };
+        let agent = patch.applied_to(agent, now);
         state.agents.insert(agent.id, agent.clone());
         state.note(audit, now);
         Ok(agent)

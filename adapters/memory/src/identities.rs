@@ -1,8 +1,7 @@
 //! Tenants, users and keys.
 
 use async_trait::async_trait;
-use hango_domain::access::Role;
-use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus};
+use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError, UserPatch};
@@ -139,14 +138,8 @@ impl IdentityStore for MemoryStore {
         let before = state.user(tenant, user).cloned();
         let before = before.ok_or(IdentityStoreError::NotFound)?;
         let now = self.clock.now();
-        let after = User {
-            name: patch.name.unwrap_or_else(|| before.name.clone()),
-            role: patch.role.unwrap_or(before.role),
-            status: patch.status.unwrap_or(before.status),
-            updated_at: now,
-            ..before.clone()
-        };
-        if is_active_owner(&before) && !is_active_owner(&after) && state.owners(tenant) == 1 {
+        let after = patch.applied_to(before.clone(), now);
+        if before.is_active_owner() && !after.is_active_owner() && state.owners(tenant) == 1 {
             return Err(IdentityStoreError::LastOwner);
         }
         state.users.insert(user, after.clone());
@@ -206,7 +199,7 @@ impl State {
     }
 
     fn owners(&self, tenant: TenantId) -> usize {
-        let active = |user: &&User| user.tenant_id == tenant && is_active_owner(user);
+        let active = |user: &&User| user.tenant_id == tenant && user.is_active_owner();
         self.users.values().filter(active).count()
     }
 
@@ -216,8 +209,4 @@ impl State {
         }
         Ok(())
     }
-}
-
-fn is_active_owner(user: &User) -> bool {
-    user.role == Role::Owner && user.status == UserStatus::Active
 }

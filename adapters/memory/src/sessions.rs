@@ -87,14 +87,7 @@ impl SessionStore for MemoryStore {
         let row = state
             .session_mut(seen, session)
             .ok_or(SessionStoreError::NotFound)?;
-        let session = Session {
-            title: patch.title.unwrap_or_else(|| row.session.title.clone()),
-            metadata: patch
-                .metadata
-                .unwrap_or_else(|| row.session.metadata.clone()),
-            updated_at: now,
-            ..row.session.clone()
-        };
+        let session = patch.applied_to(row.session.clone(), now);
         row.session = session.clone();
         state.note(audit, now);
         Ok(session)

@@ -149,15 +149,7 @@ impl AgentStore for SqliteStore {
                         found: agent.version,
                     });
                 }
-                let agent = Agent {
-                    version: agent.version + 1,
-                    name: patch.name.unwrap_or(agent.name),
-                    description: patch.description.unwrap_or(agent.description),
-                    settings: patch.settings.unwrap_or(agent.settings),
-                    metadata: patch.metadata.unwrap_or(agent.metadata),
-                    updated_at: now,
-                    ..agent
-                };
+                let agent = patch.applied_to(agent, now);
                 sqlx::query(
                     "update agents
                      set version = ?, name = ?, description = ?, settings = ?, metadata = ?, \

@@ -5,8 +5,7 @@ mod tenants;
 mod users;
 
 use async_trait::async_trait;
-use hango_domain::access::Role;
-use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus};
+use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError, UserPatch};
@@ -153,14 +152,8 @@ impl IdentityStore for SqliteStore {
                 let now = clock.now();
                 let found = users::find(&mut *conn, tenant, user).await?;
                 let before = found.ok_or(IdentityStoreError::NotFound)?;
-                let after = User {
-                    name: patch.name.unwrap_or_else(|| before.name.clone()),
-                    role: patch.role.unwrap_or(before.role),
-                    status: patch.status.unwrap_or(before.status),
-                    updated_at: now,
-                    ..before.clone()
-                };
-                let steps_down = is_active_owner(&before) && !is_active_owner(&after);
+                let after = patch.applied_to(before.clone(), now);
+                let steps_down = before.is_active_owner() && !after.is_active_owner();
                 if steps_down && !users::has_other_owner(conn, &before).await? {
                     return Err(IdentityStoreError::LastOwner);
                 }
@@ -210,8 +203,4 @@ impl IdentityStore for SqliteStore {
             })
             .await
     }
-}
-
-fn is_active_owner(user: &User) -> bool {
-    user.role == Role::Owner && user.status == UserStatus::Active
 }

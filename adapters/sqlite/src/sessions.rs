@@ -162,12 +162,7 @@ impl SessionStore for SqliteStore {
                 let now = clock.now();
                 let found = find(&mut *conn, seen, session).await?;
                 let (session, _) = found.ok_or(SessionStoreError::NotFound)?;
-                let session = Session {
-                    title: patch.title.unwrap_or(session.title),
-                    metadata: patch.metadata.unwrap_or(session.metadata),
-                    updated_at: now,
-                    ..session
-                };
+                let session = patch.applied_to(session, now);
                 sqlx::query(
                     "update sessions set title = ?, metadata = ?, updated_at = ? where id = ?",
                 )

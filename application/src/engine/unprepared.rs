@@ -1,7 +1,6 @@
 //! Runs that cannot even begin: why, and how they end.
 
 use hango_domain::MessageId;
-use hango_domain::conversation::Usage;
 use hango_domain::journal::{self, ToolCall};
 use hango_domain::memory::MemoryError;
 use hango_domain::middleware::BeforeRunError;
@@ -56,9 +55,8 @@ pub(super) fn defect() -> RunError {
     )
 }
 
-/// Ends a run that cannot be executed, or not further, and answers the calls that were open when
-/// it was claimed. If that cannot be
-/// written, the run goes back to the queue when a renewal finds that nobody executes it.
+/// Ends a run that cannot be executed, or not further, and answers the calls that were open when it was
+/// claimed. If that cannot be written, the run goes back to the queue when a renewal finds that nobody executes it.
 pub(super) async fn end(
     shared: &Shared,
     lease: Lease,
@@ -66,20 +64,7 @@ pub(super) async fn end(
     error: RunError,
 ) -> Result<RunStatus, Abandoned> {
     let ids = &shared.parts.ids;
-    let mut end = End {
-        lease,
-        write: WriteId(ids.uuid()),
-        outcome: Outcome::Failed(error),
-        stop_reason: None,
-        turn: None,
-        results: Vec::new(),
-        messages: Vec::new(),
-        final_message_id: None,
-        usage: Usage::default(),
-        usage_discarded: Usage::default(),
-        memory: None,
-        todos: None,
-    };
+    let mut end = End::new(lease, WriteId(ids.uuid()), Outcome::Failed(error));
     if !open.is_empty() {
         let closing = journal::close(open, MessageId(ids.uuid()));
         end.results = closing.results;

@@ -220,20 +220,7 @@ impl AgentLoop {
     }
 
     fn end(&mut self, outcome: Outcome) -> End {
-        End {
-            lease: self.lease,
-            write: self.write_id(),
-            outcome,
-            stop_reason: None,
-            turn: None,
-            results: Vec::new(),
-            messages: Vec::new(),
-            final_message_id: None,
-            usage: Usage::default(),
-            usage_discarded: Usage::default(),
-            memory: None,
-            todos: None,
-        }
+        End::new(self.lease, self.write_id(), outcome)
     }
 
     fn finish(&mut self, end: End) -> Step {

@@ -291,6 +291,27 @@ pub struct End {
     pub todos: Option<Vec<Todo>>,
 }
 
+impl End {
+    /// An end that completes no turn and says nothing; what there is more is added to it.
+    #[must_use]
+    pub fn new(lease: Lease, write: WriteId, outcome: Outcome) -> Self {
+        Self {
+            lease,
+            write,
+            outcome,
+            stop_reason: None,
+            turn: None,
+            results: Vec::new(),
+            messages: Vec::new(),
+            final_message_id: None,
+            usage: Usage::default(),
+            usage_discarded: Usage::default(),
+            memory: None,
+            todos: None,
+        }
+    }
+}
+
 /// How a holder ends a run. Where a cancel was acknowledged first, the run ends cancelled all the same.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {

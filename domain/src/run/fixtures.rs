@@ -239,20 +239,7 @@ pub(crate) fn give_back(lease: Lease, id: u128) -> GiveBack {
 
 /// An end that completes no turn.
 pub(crate) fn end(lease: Lease, id: u128, outcome: Outcome) -> End {
-    End {
-        lease,
-        write: write(id),
-        outcome,
-        stop_reason: None,
-        turn: None,
-        results: Vec::new(),
-        messages: Vec::new(),
-        final_message_id: None,
-        usage: Usage::default(),
-        usage_discarded: Usage::default(),
-        memory: None,
-        todos: None,
-    }
+    End::new(lease, write(id), outcome)
 }
 
 pub(crate) fn closing() -> Closing {
