@@ -53,7 +53,7 @@ impl Server {
         // Before the store, so that a taken port does not cost a start.
         let listener = TcpListener::bind(settings.listen)
             .await
-            .with_context(|| format!("listen on {}", settings.listen))?;
+            .with_context(|| format!("cannot listen on HANGO_LISTEN {}", settings.listen))?;
         let address = listener
             .local_addr()
             .context("read the listener's address")?;

@@ -1,11 +1,11 @@
 //! Every store port on SQLite, the embedded default: nothing to install, nothing lost in a crash.
 //!
-//! * One [writer](writer): all changes go through one thread with the one connection that writes, and
+//! * One `writer`: all changes go through one thread with the one connection that writes, and
 //!   what waits there is committed together. Readers have connections of their own beside it (WAL).
 //! * The rules are the domain's. A change of a run loads its row, asks
 //!   [`Run::apply`](hango_domain::run::Run::apply) and stores what that answers, in one exclusive
 //!   transaction; SQL repeats the fence, and the table makes illegal rows impossible.
-//! * Rows are decoded in one place ([`rows`]), and what cannot be decoded names its column.
+//! * Rows are decoded in one place (`rows`), and what cannot be decoded names its column.
 //! * Ids are hyphenated text, moments are microseconds, structures are JSON: an operator can read the
 //!   file with any SQLite tool.
 

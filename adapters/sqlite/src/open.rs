@@ -53,8 +53,7 @@ impl Options {
 pub enum OpenError {
     /// Another process executes runs on it.
     #[error(
-        "another hango process executes runs on {}: stop it first, or let several processes share a \
-         PostgreSQL database",
+        "another hango process executes runs on {}: stop it first, or use another file",
         path.display()
     )]
     Locked {

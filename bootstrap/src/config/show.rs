@@ -2,8 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use super::values::{Fallback, Origin, Value};
-use super::{Config, ProviderKind, table};
+use super::later::LATER;
+use super::settings::SETTINGS;
+use super::values::{Fallback, Origin, Setting, Value};
+use super::{Config, ProviderKind};
 
 /// A setting as anyone may see it.
 #[derive(Clone, Debug)]
@@ -56,16 +58,26 @@ impl fmt::Display for Config {
 /// What every variable means and what it is when nobody says otherwise.
 pub(crate) fn help() -> String {
     let mut help = "Variables; in hango.toml, without HANGO_ and in lower case:\n".to_owned();
-    for setting in table() {
-        let fallback = match setting.fallback {
-            Fallback::Text("") => "unset".to_owned(),
-            Fallback::Text(text) => text.to_owned(),
-            Fallback::ThirdOf(name) => format!("a third of {name}"),
-            Fallback::SameAs(name) => format!("{name}'s"),
-        };
-        let doc = setting.doc.trim();
-        // Writing to a string cannot fail.
-        let _ = write!(help, "\n  {} [{fallback}]\n      {doc}", setting.name);
+    for setting in SETTINGS {
+        describe(&mut help, setting);
+    }
+    help.push_str(
+        "\n\nKnown, and refused by this build, which does not have what they ask for yet:\n",
+    );
+    for later in LATER {
+        describe(&mut help, &later.setting);
     }
     help
+}
+
+fn describe(help: &mut String, setting: &Setting) {
+    let fallback = match setting.fallback {
+        Fallback::Text("") => "unset".to_owned(),
+        Fallback::Text(text) => text.to_owned(),
+        Fallback::ThirdOf(name) => format!("a third of {name}"),
+        Fallback::SameAs(name) => format!("{name}'s"),
+    };
+    let doc = setting.doc.trim();
+    // Writing to a string cannot fail.
+    let _ = write!(help, "\n  {} [{fallback}]\n      {doc}", setting.name);
 }

@@ -272,6 +272,10 @@ async fn unfinished(
 fn next_steps(server: &Server, key: &KeyText) {
     let url = format!("http://{}", server.address);
     let key = key.expose();
+    let address = server.address;
+    let pid = std::process::id();
+    let program = std::env::current_exe()
+        .map_or_else(|_| "hango".to_owned(), |path| path.display().to_string());
     say!(
         r#"
 The server goes on; Ctrl-C stops it. Try, in another terminal:
@@ -293,7 +297,14 @@ The server goes on; Ctrl-C stops it. Try, in another terminal:
   curl -s $HANGO_URL/v1/sessions/$SESSION/messages -H "authorization: Bearer $HANGO_API_KEY"
   curl -s $HANGO_URL/v1/runs/$RUN/tool-calls -H "authorization: Bearer $HANGO_API_KEY"
 
-Kill the process with kill -9 in the middle of a run, start it again: the run goes on.
+  # end the process in the middle of a run ...
+  RUN=$(curl -s $HANGO_URL/v1/sessions/$SESSION/runs -H "authorization: Bearer $HANGO_API_KEY" \
+    -H 'content-type: application/json' -d '{{"input": "What time is it in Paris?"}}' \
+    | sed 's/.*"id":"\([^"]*\)".*/\1/'); kill -9 {pid}
+
+  # ... start it again, in the same directory (serve keeps this key; a quickstart replaces it): the run goes on
+  HANGO_LISTEN={address} {program} serve
+  curl -s "$HANGO_URL/v1/runs/$RUN?wait_ms=30000" -H "authorization: Bearer $HANGO_API_KEY"
 "#
     );
 }

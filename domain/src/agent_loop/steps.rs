@@ -52,7 +52,7 @@ pub struct LoopLimits {
 pub enum Step {
     /// Make this durable; report [`Input::Saved`].
     Save(Change),
-    /// Ask the model, with [`AgentLoop::messages`]; report [`Input::Replied`] or [`Input::Blocked`].
+    /// Ask the model, with [`AgentLoop::messages`](super::AgentLoop::messages); report [`Input::Replied`] or [`Input::Blocked`].
     CallModel,
     /// Wait; report [`Input::Waited`].
     Wait(Duration),
