@@ -1,7 +1,7 @@
 //! Runs: accepted, read, waited for, cancelled.
 
 use std::slice::from_ref;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hango_ports::EventSink as _;
 use hango_ports::audit_store::AuditFilter;
@@ -9,6 +9,7 @@ use hango_ports::event_sink::LiveEvent;
 use hango_ports::page::PageRequest;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::support::{MAX_QUEUED, Server};
 
@@ -219,7 +220,7 @@ async fn a_queued_run_is_cancelled_at_once_and_a_running_one_asked_to_end() {
     assert_eq!(cancel(&running).await.body, asked.body);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn waiting_ends_with_the_run() {
     let server = Server::start().await;
     let session = server.owners_session().await;
@@ -246,7 +247,7 @@ async fn waiting_ends_with_the_run() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn waiting_ends_with_the_run_even_if_nobody_tells() {
     let server = Server::start().await;
     let session = server.owners_session().await;
@@ -265,7 +266,7 @@ async fn waiting_ends_with_the_run_even_if_nobody_tells() {
     assert_eq!(answer.body["state"], "succeeded");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn waiting_ends_when_its_time_is_over_or_the_process_drains() {
     let server = Server::start().await;
     let session = server.owners_session().await;

@@ -66,8 +66,8 @@ async fn connections_beyond_the_cap_wait_for_room() {
         ..Limits::default()
     };
     let (address, _stop, _task) = listening(limits).await;
+    // Connections are accepted in the order in which they came.
     let first = TcpStream::connect(address).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
     let mut second = TcpStream::connect(address).await.unwrap();
     let answer = ask(&mut second, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n");
     let mut answer = std::pin::pin!(answer);

@@ -1,0 +1,122 @@
+//! What an operator does, over fakes of the stores.
+
+use std::sync::Arc;
+
+use hango_ports::Stores;
+use hango_ports::identity_store::{IdentityStoreError, MockIdentityStore};
+
+use super::super::fixtures::world;
+use super::super::{RequestContext, Unauthenticated};
+use super::*;
+
+fn key(secret: char) -> KeyText {
+    let secret: String = std::iter::repeat_n(secret, 43).collect();
+    KeyText::parse(&format!("hk_bootstrap001_{secret}")).unwrap()
+}
+
+#[tokio::test]
+async fn a_bootstrap_key_opens_the_default_tenant_however_often_it_is_made() {
+    let use_cases = world(|stores| stores).use_cases;
+    for _ in 0..3 {
+        use_cases.ensure_bootstrap(key('a')).await.unwrap();
+    }
+
+    let key = key('a');
+    let opened = use_cases.authenticate(key.expose(), RequestContext::default());
+    let caller = opened.await.unwrap();
+
+    assert_eq!(caller.credential.tenant.slug, BOOTSTRAP_TENANT);
+    assert_eq!(caller.credential.user.email, BOOTSTRAP_OWNER);
+    assert_eq!(caller.scope.role, Role::Owner);
+    assert_eq!(use_cases.tenants().await.unwrap().len(), 1);
+    let other = use_cases.ensure_bootstrap(self::key('b')).await;
+    assert!(matches!(other, Err(UseCaseError::PrefixTaken)), "{other:?}");
+}
+
+#[tokio::test]
+async fn a_second_bootstrap_key_is_one_more_key_of_the_same_owner() {
+    let use_cases = world(|stores| stores).use_cases;
+    let second = KeyText::parse(&format!("hk_bootstrap002_{}", "b".repeat(43))).unwrap();
+    use_cases.ensure_bootstrap(key('a')).await.unwrap();
+    use_cases.ensure_bootstrap(second.clone()).await.unwrap();
+
+    let open = async |key: &KeyText| {
+        let opened = use_cases.authenticate(key.expose(), RequestContext::default());
+        opened.await.unwrap().scope.user
+    };
+
+    assert_eq!(open(&key('a')).await, open(&second).await);
+}
+
+#[tokio::test]
+async fn a_bootstrap_that_another_process_made_meanwhile_is_done() {
+    let key = key('a');
+    let mut made = world(|stores| stores).credential(Role::Owner);
+    made.key.secret_hash = key.clone().minted().secret_hash;
+    let mut identities = MockIdentityStore::new();
+    identities
+        .expect_credential()
+        .times(1)
+        .returning(|_| Ok(None));
+    identities
+        .expect_credential()
+        .times(1)
+        .return_once(move |_| Ok(Some(made)));
+    identities.expect_tenant().times(1).returning(|_| Ok(None));
+    identities
+        .expect_create_tenant()
+        .times(1)
+        .returning(|_, _, _, _| Err(IdentityStoreError::SlugTaken));
+    let world = world(|stores| Stores {
+        identities: Arc::new(identities),
+        ..stores
+    });
+
+    assert!(world.use_cases.ensure_bootstrap(key).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_replaced_key_opens_nothing_any_more_and_others_stay() {
+    let use_cases = world(|stores| stores).use_cases;
+    use_cases.ensure_bootstrap(key('a')).await.unwrap();
+    let (_, first) = use_cases.replace_default_key("quickstart").await.unwrap();
+    let (_, second) = use_cases.replace_default_key("quickstart").await.unwrap();
+
+    let open = async |key: &KeyText| {
+        let opened = use_cases.authenticate(key.expose(), RequestContext::default());
+        opened.await
+    };
+
+    assert!(matches!(open(&first).await, Err(Unauthenticated::Refused)));
+    assert!(open(&second).await.is_ok());
+    assert!(open(&key('a')).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_tenant_needs_a_slug_and_somebody_to_write_to() {
+    let use_cases = world(|stores| stores).use_cases;
+    let new = NewTenant {
+        slug: "Not A Slug".to_owned(),
+        name: None,
+        owner_email: "nobody".to_owned(),
+        owner_name: None,
+    };
+
+    let refused = use_cases.create_tenant(Input::new(new)).await;
+
+    let Err(UseCaseError::Invalid(faults)) = refused else {
+        panic!("{refused:?}");
+    };
+    let at: Vec<_> = faults.iter().map(|fault| &*fault.pointer).collect();
+    assert_eq!(at, ["/slug", "/owner/email"]);
+}
+
+#[test]
+fn an_address_is_somebody_at_somewhere() {
+    for good in ["a@b", "owner@localhost", "\u{e9}t\u{e9}@example.org"] {
+        assert!(is_email(good), "{good}");
+    }
+    for bad in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@b\n"] {
+        assert!(!is_email(bad), "{bad:?}");
+    }
+}
