@@ -8,6 +8,10 @@ use serde::Deserialize;
 /// How much of the body of an answer that is no success the model sees.
 const ERROR_BYTES: usize = 2048;
 
+/// How many times longer than what a model may see an answer is read: its fields are cut when they are
+/// known, since half a JSON document has none.
+const READ_AHEAD: usize = 8;
+
 /// A result in the fields of [`ToolResult`].
 #[derive(Debug, Deserialize)]
 struct Fields {
@@ -24,11 +28,12 @@ struct Body {
     cut: bool,
 }
 
-/// The result that a response holds, of at most `max_bytes` of its body.
+/// The result that a response holds: text of at most `max_bytes`, or fields, which whoever called the
+/// tool cuts. What is much longer is text, whatever it began as.
 pub(super) async fn result(response: Response, max_bytes: usize) -> ToolResult {
     let status = response.status();
     let limit = if status.is_success() {
-        max_bytes
+        max_bytes.saturating_mul(READ_AHEAD)
     } else {
         ERROR_BYTES
     };
@@ -50,24 +55,25 @@ pub(super) async fn result(response: Response, max_bytes: usize) -> ToolResult {
 }
 
 fn success(body: &Body, max_bytes: usize) -> ToolResult {
-    if body.cut {
-        let note = format!("\n[cut off: the answer has more than {max_bytes} bytes]");
-        let room = max_bytes.saturating_sub(note.len()).min(body.bytes.len());
-        return ToolResult::ok(format!("{}{note}", lossy(&body.bytes[..room])));
-    }
-    let text = lossy(&body.bytes);
-    match serde_json::from_str(&mend_json(&text)) {
-        Ok(Fields {
+    if !body.cut
+        && let Ok(Fields {
             for_llm,
             for_user,
             is_error,
-        }) => ToolResult {
+        }) = serde_json::from_str(&mend_json(&lossy(&body.bytes)))
+    {
+        return ToolResult {
             for_llm,
             for_user,
             is_error,
-        },
-        Err(_) => ToolResult::ok(text),
+        };
     }
+    if body.bytes.len() <= max_bytes {
+        return ToolResult::ok(lossy(&body.bytes));
+    }
+    let note = format!("\n[cut off: the answer has more than {max_bytes} bytes]");
+    let room = max_bytes.saturating_sub(note.len());
+    ToolResult::ok(format!("{}{note}", lossy(&body.bytes[..room])))
 }
 
 async fn read(mut response: Response, limit: usize) -> Result<Body, reqwest::Error> {
@@ -89,4 +95,45 @@ fn lossy(bytes: &[u8]) -> String {
         Ok(_) | Err(_) => bytes,
     };
     String::from_utf8_lossy(whole).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_in_fields_keeps_them_however_long_one_is() {
+        let long = "L".repeat(300);
+        let answer = serde_json::json!({"for_llm": long, "for_user": "short", "is_error": true});
+        let body = Body {
+            bytes: answer.to_string().into_bytes(),
+            cut: false,
+        };
+
+        let result = success(&body, 100);
+
+        let expected = ToolResult {
+            for_llm: long,
+            for_user: Some("short".to_owned()),
+            is_error: true,
+        };
+        assert_eq!(result, expected);
+    }
+
+    #[test]
+    fn an_answer_much_too_long_is_cut_and_says_so() {
+        let body = Body {
+            bytes: vec![b'x'; 800],
+            cut: true,
+        };
+
+        let result = success(&body, 100);
+
+        assert_eq!(result.for_llm.len(), 100);
+        assert!(
+            result
+                .for_llm
+                .ends_with("[cut off: the answer has more than 100 bytes]")
+        );
+    }
 }
