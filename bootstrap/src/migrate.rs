@@ -16,10 +16,14 @@ pub(crate) async fn run(
     args: MigrateArgs,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
-    let store = store::open(&config.settings, clock, !args.dry_run).await?;
-    let done = steps(&store, args).await;
-    store.close().await;
-    let (verb, steps) = done?;
+    let (verb, steps) = if args.dry_run && !config.settings.database.exists() {
+        ("would apply", hango_sqlite::migrations())
+    } else {
+        let store = store::open(&config.settings, clock, !args.dry_run).await?;
+        let done = steps(&store, args).await;
+        store.close().await;
+        done?
+    };
     let mut out = io::stdout().lock();
     if steps.is_empty() {
         writeln!(out, "nothing to do")?;

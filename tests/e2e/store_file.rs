@@ -38,8 +38,10 @@ async fn a_second_server_on_the_same_file_is_refused_and_does_not_disturb_the_fi
 #[tokio::test(flavor = "multi_thread")]
 async fn the_schema_goes_a_step_back_and_on_again() {
     let home = Home::of_server();
+    let planned = home.run(&["migrate", "--dry-run"]);
     let applied = home.run(&["migrate"]);
     assert_eq!(applied.status, Some(0), "{}", applied.err);
+    assert_eq!(planned.out, applied.out.replace("applied", "would apply"));
     assert!(applied.out.starts_with("applied 1 "), "{}", applied.out);
 
     let back = home.run(&["migrate", "--down", "1"]);

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode};
@@ -14,6 +14,9 @@ use crate::open::OpenError;
 
 /// How every SQLite file begins.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// As much of a file's beginning as is looked at.
+const HEADER: usize = MAGIC.len() + 2;
 
 /// The most symbolic links that lead to a file; no system follows more.
 const MAX_LINKS: usize = 40;
@@ -71,20 +74,40 @@ fn lock(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// SQLite takes an empty file for an empty database. Here it is what is left of a full one.
+/// What can be seen from outside. SQLite takes an empty file for an empty database; here it is what is
+/// left of a full one.
 fn check(path: &Path, mut file: File) -> Result<(), OpenError> {
-    let mut magic = [0; MAGIC.len()];
+    let unusable = |error| unusable(path, error);
     let damaged = |what: &str| OpenError::Damaged {
         path: path.to_owned(),
         source: what.into(),
     };
-    match file.read_exact(&mut magic) {
-        Ok(()) if magic == *MAGIC => Ok(()),
-        Ok(()) => Err(damaged("it does not begin like a SQLite database")),
+    let mut header = [0; HEADER];
+    match file.read_exact(&mut header) {
+        Ok(()) if header.starts_with(MAGIC) => {}
+        Ok(()) => return Err(damaged("it does not begin like a SQLite database")),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            Err(damaged("it is shorter than any SQLite database"))
+            return Err(damaged("it is shorter than any SQLite database"));
         }
-        Err(error) => Err(unusable(path, error)),
+        Err(error) => return Err(unusable(error)),
+    }
+    let about = file.metadata().map_err(unusable)?;
+    if about.nlink() > 1 {
+        let what = "it has another name (a hard link), which would be a way around its lock";
+        return Err(unusable(io::Error::other(what)));
+    }
+    let log = fs::metadata(beside(path, "-wal")).map_or(0, |log| log.len());
+    if log == 0 && about.len() % page_size(&header) != 0 {
+        return Err(damaged("it ends within a page"));
+    }
+    Ok(())
+}
+
+/// The size of a page, as the two bytes behind the magic say; 1 stands for 65,536.
+fn page_size(header: &[u8; HEADER]) -> u64 {
+    match u16::from_be_bytes([header[16], header[17]]) {
+        0 | 1 => 65_536,
+        size => size.into(),
     }
 }
 

@@ -33,7 +33,7 @@ use hango_ports::store::StoreHealth;
 use hango_ports::{Clock, StoreFailure, Stores};
 use sqlx::SqlitePool;
 
-pub use migrate::{MigrateError, Migration};
+pub use migrate::{MigrateError, Migration, migrations};
 pub use open::{OpenError, Options};
 
 use crate::error::Error;

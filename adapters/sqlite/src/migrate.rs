@@ -128,6 +128,12 @@ impl SqliteStore {
     }
 }
 
+/// Every step that this build knows, first one first: what a new database gets.
+#[must_use]
+pub fn migrations() -> Vec<Migration> {
+    ups().collect()
+}
+
 fn ups() -> impl Iterator<Item = Migration> {
     let ups = MIGRATIONS
         .iter()

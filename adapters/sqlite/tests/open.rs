@@ -143,7 +143,7 @@ async fn a_truncated_database_is_refused() {
     full(&path).await;
     let content = fs::read(&path).expect("the file is there");
 
-    for kept in [content.len() / 2, 4096, 1000] {
+    for kept in [content.len() - 1000, content.len() / 2, 4096, 1000] {
         fs::write(&path, &content[..kept]).expect("there is room");
         let refused = open(&path, true).await;
         assert!(
@@ -153,6 +153,20 @@ async fn a_truncated_database_is_refused() {
         );
     }
     fs::write(&path, &content).expect("there is room");
+    assert!(open(&path, true).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_file_with_another_name_is_refused_since_that_would_be_a_way_around_its_lock() {
+    let (path, dir) = place();
+    full(&path).await;
+    let other = dir.path().join("other.db");
+    fs::hard_link(&path, &other).expect("one file system");
+
+    let refused = open(&other, true).await;
+    assert!(matches!(refused, Err(OpenError::Unusable { .. })));
+
+    fs::remove_file(&other).expect("it is there");
     assert!(open(&path, true).await.is_ok());
 }
 
