@@ -35,6 +35,7 @@ impl Follower<'_> {
         let mut watch = self.live.watch(run.id);
         let mut after = 0;
         let mut line = Line::default();
+        let (mut turn, mut watched) = (0, false);
         loop {
             let events = self
                 .stores
@@ -43,7 +44,7 @@ impl Follower<'_> {
                 .await?
                 .context("the run is gone")?;
             for event in &events {
-                after = event.n;
+                (after, turn) = (event.n, event.turn);
                 self.print(run, event, &mut line).await?;
                 if event.kind.is_terminal() {
                     return self.summary(run).await;
@@ -51,6 +52,11 @@ impl Follower<'_> {
             }
             if events.len() == PIECE as usize {
                 continue;
+            }
+            if !watched {
+                // Of an answer that was under way before, deltas may be missing: it is printed whole.
+                line.passed = turn;
+                watched = true;
             }
             // Deltas come before the event of their message, so the store is read again behind them.
             while let Ok(Watched::Event(LiveEvent::Delta(delta))) =
@@ -155,13 +161,13 @@ impl Follower<'_> {
 struct Line {
     /// Whether an answer is being streamed to it.
     open: bool,
-    /// The last turn whose answer was printed; its deltas are late.
-    answered: u32,
+    /// The last turn of which no delta is printed: its answer was, or will be printed whole.
+    passed: u32,
 }
 
 impl Line {
     fn stream(&mut self, turn: u32, text: &str) {
-        if turn <= self.answered {
+        if turn <= self.passed {
             return;
         }
         let who = if self.open { "" } else { "Agent     " };
@@ -184,7 +190,7 @@ impl Line {
         let who = match message.role {
             Role::User => "You       ",
             Role::Assistant => {
-                self.answered = turn;
+                self.passed = turn;
                 if streamed {
                     return;
                 }
