@@ -19,11 +19,13 @@ use hango_application::use_cases::{
     AgentDraft, Caller, Input, KeyText, NewAgent, RequestContext, RunDraft, RunQuery, SessionDraft,
     SessionQuery, UseCaseError, UseCases,
 };
+use hango_domain::Timestamp;
 use hango_domain::access::{Scope, visibility};
 use hango_domain::agent::Agent;
 use hango_domain::conversation::Block;
 use hango_domain::run::{Run, RunStatus};
 use hango_domain::session::{OnBusy, Session};
+use hango_ports::Clock as _;
 use hango_ports::agent_store::AgentRef;
 use hango_ports::identity_store::Credential;
 use hango_ports::page::PageRequest;
@@ -31,6 +33,7 @@ use serde_json::Map;
 
 use crate::config::{Config, DEMO, ProviderKind};
 use crate::serve::{Server, Signals};
+use crate::system::WallClock;
 use follow::Follower;
 
 /// The name of the agent, of the session and of the key.
@@ -61,11 +64,12 @@ pub(crate) struct Choice {
 pub(crate) async fn quickstart(config: Config, choice: Choice) -> anyhow::Result<bool> {
     let (provider, model) = choose(&config, &choice)?;
     let mut signals = Signals::listen()?;
+    let begun = WallClock.now();
     let Some(server) = Server::start_unless(&config, &mut signals).await? else {
         return Ok(true);
     };
 
-    let job = run_once(&server, &provider, &model);
+    let job = run_once(&server, begun, &provider, &model);
     let stopped = signals.first();
     tokio::pin!(stopped);
     let outcome = tokio::select! {
@@ -123,6 +127,7 @@ fn choose(config: &Config, choice: &Choice) -> anyhow::Result<(String, String)> 
 /// Sets up what is missing and follows the session's unfinished runs and one new one to their ends.
 async fn run_once(
     server: &Server,
+    begun: Timestamp,
     provider: &str,
     model: &str,
 ) -> anyhow::Result<(RunStatus, KeyText)> {
@@ -152,7 +157,7 @@ async fn run_once(
         live: &server.app.live,
         seen: visibility(&caller.scope),
     };
-    for run in unfinished(use_cases, &caller, &session).await? {
+    for run in unfinished(use_cases, &caller, &session, begun).await? {
         say!("\nAn earlier run did not end; it goes on:");
         follower.follow(&run).await?;
     }
@@ -248,14 +253,16 @@ async fn ensure_session(
     use_cases.create_session(caller, Input::new(draft)).await
 }
 
-/// The session's runs that have not ended, oldest first.
+/// The session's runs that had not ended at `begun`, oldest first. The server executes from its first
+/// moment, so such a run may have ended by now.
 async fn unfinished(
     use_cases: &UseCases,
     caller: &Caller,
     session: &Session,
+    begun: Timestamp,
 ) -> Result<Vec<Run>, UseCaseError> {
     let query = RunQuery {
-        states: vec![RunStatus::Queued, RunStatus::Running],
+        states: Vec::new(),
         session: Some(session.id),
         agent: None,
     };
@@ -263,9 +270,9 @@ async fn unfinished(
         limit: 200,
         after: None,
     };
-    let mut runs = use_cases.runs(caller, query, page).await?.items;
-    runs.reverse();
-    Ok(runs)
+    let runs = use_cases.runs(caller, query, page).await?.items;
+    let unfinished = |run: &Run| run.state.finished_at().is_none_or(|at| at >= begun);
+    Ok(runs.into_iter().filter(unfinished).rev().collect())
 }
 
 /// What to try next, with everything filled in.
