@@ -74,11 +74,17 @@ impl User {
     /// What is true of him as the creator of a run of a session that `session_creator` created.
     #[must_use]
     pub fn as_creator(&self, session_creator: UserId) -> CreatorNow {
-        CreatorNow {
-            active: self.status == UserStatus::Active,
-            role: self.role,
-            created_session: self.id == session_creator,
-        }
+        creator_now(self.status, self.role, self.id == session_creator)
+    }
+}
+
+/// What is true of a run's creator of this status and role, who created the run's session or did not.
+#[must_use]
+pub fn creator_now(status: UserStatus, role: Role, created_session: bool) -> CreatorNow {
+    CreatorNow {
+        active: status == UserStatus::Active,
+        role,
+        created_session,
     }
 }
 

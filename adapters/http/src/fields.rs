@@ -257,6 +257,6 @@ pub(crate) fn depth(value: &Value) -> usize {
 }
 
 /// A name as a part of a JSON pointer.
-fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -11,6 +11,7 @@ use hango_ports::agent_store::AgentRef;
 use http::request::Parts;
 use uuid::Uuid;
 
+use crate::fields::escaped;
 use crate::fields::one_of;
 use crate::paging::Paging;
 use crate::problem::Problem;
@@ -134,7 +135,7 @@ impl Params {
     }
 
     fn fault(&mut self, name: &str, code: FaultCode, detail: impl Into<String>) {
-        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let pointer = format!("/{}", escaped(name));
         self.faults.push(Fault::new(pointer, code, detail));
     }
 }

@@ -20,14 +20,13 @@ use hango_application::use_cases::{
     SessionQuery, UseCaseError, UseCases,
 };
 use hango_domain::Timestamp;
-use hango_domain::access::{Scope, visibility};
+use hango_domain::access::visibility;
 use hango_domain::agent::Agent;
 use hango_domain::conversation::Block;
 use hango_domain::run::{Run, RunStatus};
 use hango_domain::session::{OnBusy, Session};
 use hango_ports::Clock as _;
 use hango_ports::agent_store::AgentRef;
-use hango_ports::identity_store::Credential;
 use hango_ports::page::PageRequest;
 use serde_json::Map;
 
@@ -136,7 +135,7 @@ async fn run_once(
         .replace_default_key(NAME)
         .await
         .context("make the key")?;
-    let caller = caller(credential);
+    let caller = Caller::new(credential, RequestContext::default());
     let agent = ensure_agent(use_cases, &caller, provider, model)
         .await
         .context("make the agent")?;
@@ -172,19 +171,6 @@ async fn run_once(
         .context("start the run")?;
     let status = follower.follow(&run).await?;
     Ok((status, key))
-}
-
-fn caller(credential: Credential) -> Caller {
-    Caller {
-        scope: Scope {
-            tenant: credential.tenant.id,
-            user: credential.user.id,
-            role: credential.user.role,
-            key: Some(credential.key.id),
-        },
-        credential,
-        request: RequestContext::default(),
-    }
 }
 
 /// The agent, with the provider and model that were chosen this time.

@@ -14,11 +14,10 @@
 use std::borrow::Cow;
 use std::mem;
 
-use super::validate::{
-    MAX_TOOL_NAME, belongs_to, is_blank, is_legal_name, is_name_char, is_silent, validate,
-};
+use super::validate::{belongs_to, is_blank, is_silent, validate};
 use super::{Block, Message, Role, UniqueIds};
 use crate::journal::NOT_EXECUTED;
+use crate::tool::{MAX_TOOL_NAME, is_name_char, is_tool_name};
 
 /// A conversation that is legal to send, or empty if nothing of it can be sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -246,7 +245,7 @@ fn begin_calls(
         let Block::ToolUse { id, name, .. } = block else {
             continue;
         };
-        if !is_legal_name(name) {
+        if !is_tool_name(name) {
             let from = mem::replace(name, legal_name(name));
             let to = name.clone();
             repairs.push(Repair::NameChanged { seq, from, to });

@@ -19,9 +19,7 @@ use std::collections::HashSet;
 use thiserror::Error;
 
 use super::{Block, Message, Role};
-
-/// The longest tool name that every provider takes.
-pub(super) const MAX_TOOL_NAME: usize = 64;
+use crate::tool::is_tool_name;
 
 /// Why a conversation may not be sent. `message` counts the messages given, from 0.
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
@@ -175,16 +173,6 @@ pub(super) fn belongs_to(role: Role, block: &Block) -> bool {
     }
 }
 
-/// Whether providers take such a character of a tool name.
-pub(super) const fn is_name_char(char: char) -> bool {
-    char.is_ascii_alphanumeric() || char == '_' || char == '-'
-}
-
-/// Whether every provider takes such a tool name.
-pub(super) fn is_legal_name(name: &str) -> bool {
-    (1..=MAX_TOOL_NAME).contains(&name.len()) && name.chars().all(is_name_char)
-}
-
 fn check_blocks(index: usize, message: &Message) -> Result<(), Illegal> {
     if is_silent(&message.content) {
         return Err(Illegal::EmptyMessage { message: index });
@@ -206,7 +194,7 @@ fn check_blocks(index: usize, message: &Message) -> Result<(), Illegal> {
             Block::ToolUse { id, .. } if id.is_empty() => {
                 return Err(Illegal::EmptyId { message: index });
             }
-            Block::ToolUse { name, .. } if !is_legal_name(name) => {
+            Block::ToolUse { name, .. } if !is_tool_name(name) => {
                 let name = name.clone();
                 return Err(Illegal::ToolName {
                     message: index,

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(crate) use registry::{MAX_TOOL_NAME, is_name_char};
 pub use registry::{RegisterError, Registry, View, is_tool_name};
 
 use crate::RunId;

@@ -53,11 +53,18 @@ pub enum RegisterError {
     },
 }
 
+/// The longest name of a tool.
+pub(crate) const MAX_TOOL_NAME: usize = 64;
+
 /// Whether a tool may bear that name: `^[A-Za-z0-9_-]{1,64}$`, what every provider takes.
 #[must_use]
 pub fn is_tool_name(name: &str) -> bool {
-    let ok = |c: u8| c.is_ascii_alphanumeric() || c == b'_' || c == b'-';
-    (1..=64).contains(&name.len()) && name.bytes().all(ok)
+    (1..=MAX_TOOL_NAME).contains(&name.len()) && name.chars().all(is_name_char)
+}
+
+/// Whether providers take such a character of a tool's name.
+pub(crate) const fn is_name_char(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_' || char == '-'
 }
 
 impl Registry {

@@ -1,8 +1,8 @@
 //! Rows of `runs`, alone and with what a change of a run has to know besides.
 
-use hango_domain::access::{CreatorNow, Role};
+use hango_domain::access::Role;
 use hango_domain::agent::AgentSnapshot;
-use hango_domain::people::{TenantStatus, UserStatus};
+use hango_domain::people::{TenantStatus, UserStatus, creator_now};
 use hango_domain::run::{
     Lease, Progress, Run, RunError, RunState, RunStatus, StoredMemory, WriteId,
 };
@@ -136,11 +136,7 @@ pub(crate) fn standing(row: &SqliteRow) -> Result<Standing, Error> {
     let tenant: TenantStatus = columns.word("tenant_status")?;
     Ok(Standing {
         cancel_requested: columns.maybe_time("cancel_requested_at")?.is_some(),
-        creator: CreatorNow {
-            active: status == UserStatus::Active,
-            role,
-            created_session: creator == session_creator,
-        },
+        creator: creator_now(status, role, creator == session_creator),
         tenant_active: tenant == TenantStatus::Active,
     })
 }

@@ -130,11 +130,11 @@ fn results_stand_in_the_order_of_the_calls_before_anything_else() {
 
 #[test]
 fn a_tool_name_has_one_to_sixty_four_plain_characters() {
-    assert!(is_legal_name("get-time_2"));
-    assert!(is_legal_name(&"n".repeat(64)));
-    assert!(!is_legal_name(&"n".repeat(65)));
-    assert!(!is_legal_name(""));
-    assert!(!is_legal_name("größe"));
+    assert!(is_tool_name("get-time_2"));
+    assert!(is_tool_name(&"n".repeat(64)));
+    assert!(!is_tool_name(&"n".repeat(65)));
+    assert!(!is_tool_name(""));
+    assert!(!is_tool_name("größe"));
 }
 
 proptest! {
