@@ -16,6 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hango-memory", &["hango-domain", "hango-ports"]),
     ("hango-openai", &["hango-domain", "hango-ports"]),
+    ("hango-postgres", &["hango-domain", "hango-ports"]),
     ("hango-scripted", &["hango-domain", "hango-ports"]),
     ("hango-sqlite", &["hango-domain", "hango-ports"]),
     ("hango-tools", &["hango-domain", "hango-ports"]),
@@ -28,6 +29,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hango-http",
             "hango-memory",
             "hango-openai",
+            "hango-postgres",
             "hango-scripted",
             "hango-sqlite",
             "hango-tools",
@@ -35,6 +37,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hango-conformance", &["hango-domain", "hango-ports"]),
     ("hango-architecture", &[]),
+    ("hango-test-database", &[]),
+    (
+        "hango-simulation",
+        &[
+            "hango-domain",
+            "hango-ports",
+            "hango-application",
+            "hango-memory",
+        ],
+    ),
 ];
 
 /// Those who talk to the outside world.
@@ -42,6 +54,7 @@ const ADAPTERS: &[&str] = &[
     "hango-http",
     "hango-memory",
     "hango-openai",
+    "hango-postgres",
     "hango-scripted",
     "hango-sqlite",
     "hango-tools",

@@ -1,0 +1,1 @@
+//! Every store port on PostgreSQL.
