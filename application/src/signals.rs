@@ -2,6 +2,8 @@
 //! processes through the wake-up port. All of them only make faster what the poll finds anyway.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hango_domain::RunId;
@@ -12,12 +14,33 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// Where hints are given and taken.
+///
+/// A process that claims runs is told of its own first, and its peers only where it cannot claim itself:
+/// otherwise each run would wake all of them, and all but one for nothing.
 pub struct Signals {
     peers: Arc<dyn WakeUp>,
-    queued: Notify,
+    /// How many schedulers claim here: one, or none.
+    claimers: AtomicUsize,
+    /// A run may be claimed, which only this process was told.
+    queued_here: Notify,
+    /// A run may be claimed, which a peer said.
+    queued_elsewhere: Notify,
+    /// The end of a run here may have been asked for.
+    cancels: Notify,
     /// The runs that this process executes, with what ends each. By attempt too: a process that gave a
     /// run back may claim it again before the former execution is quite over.
     executing: Mutex<BTreeMap<(RunId, u32), CancellationToken>>,
+}
+
+/// The word of a scheduler that it claims what is queued here. Dropping it leaves that to the peers.
+pub(crate) struct Claiming<'a>(&'a Signals);
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        // First this: whoever gives a hint from now on tells the peers himself.
+        self.0.claimers.fetch_sub(1, Ordering::SeqCst);
+        self.0.peers.announce(Hint::Queued);
+    }
 }
 
 impl Signals {
@@ -26,15 +49,21 @@ impl Signals {
     pub fn new(peers: Arc<dyn WakeUp>) -> Self {
         Self {
             peers,
-            queued: Notify::new(),
+            claimers: AtomicUsize::new(0),
+            queued_here: Notify::new(),
+            queued_elsewhere: Notify::new(),
+            cancels: Notify::new(),
             executing: Mutex::default(),
         }
     }
 
     /// A run may be claimed now.
     pub fn queued(&self) {
-        self.queued.notify_one();
-        self.peers.announce(Hint::Queued);
+        if self.claimers.load(Ordering::SeqCst) == 0 {
+            self.peers.announce(Hint::Queued);
+        } else {
+            self.queued_here.notify_one();
+        }
     }
 
     /// The end of a run was asked for.
@@ -44,18 +73,50 @@ impl Signals {
         }
     }
 
+    /// From now on, and until the answer is dropped, this process claims what it is told of.
+    pub(crate) fn claiming(&self) -> Claiming<'_> {
+        self.claimers.fetch_add(1, Ordering::SeqCst);
+        Claiming(self)
+    }
+
+    /// More may be queued than this process can claim: its peers are told.
+    pub(crate) fn leave_to_peers(&self) {
+        self.peers.announce(Hint::Queued);
+    }
+
     /// Waits until a run may be claimed. A hint given before is kept.
     pub(crate) async fn next_queued(&self) {
-        self.queued.notified().await;
+        tokio::select! {
+            () = self.queued_here.notified() => {}
+            () = self.queued_elsewhere.notified() => {}
+        }
+    }
+
+    /// While this process cannot claim: tells its peers what only it was told, for ever. What a peer
+    /// said all of them have heard.
+    pub(crate) async fn pass_on(&self) -> Infallible {
+        loop {
+            self.queued_here.notified().await;
+            self.leave_to_peers();
+        }
+    }
+
+    /// Waits until the end of a run here may have been asked for by a hint that did not arrive.
+    pub(crate) async fn cancels_missed(&self) {
+        self.cancels.notified().await;
     }
 
     /// Takes the hints of other processes, for ever.
     pub(crate) async fn listen(&self) {
         loop {
             match self.peers.next().await {
-                Hint::Queued => self.queued.notify_one(),
+                Hint::Queued => self.queued_elsewhere.notify_one(),
                 Hint::CancelRequested(run) => {
                     self.cancel_here(run);
+                }
+                Hint::Missed => {
+                    self.queued_elsewhere.notify_one();
+                    self.cancels.notify_one();
                 }
             }
         }

@@ -10,6 +10,8 @@ pub enum Hint {
     Queued,
     /// A run's end was asked for.
     CancelRequested(RunId),
+    /// Hints may have been lost: whatever a hint could have been about has to be looked for.
+    Missed,
 }
 
 /// Carries hints to other processes and from them. Hints may be lost, repeated or merged.

@@ -184,8 +184,9 @@ impl Driver<'_> {
 
 async fn wait_unless_draining(wait: Duration, options: &RunOptions<'_>) {
     tokio::select! {
-        () = tokio::time::sleep(wait) => {}
+        biased;
         () = options.draining.cancelled() => {}
+        () = tokio::time::sleep(wait) => {}
     }
 }
 

@@ -4,7 +4,7 @@
 //! so that this process always thinks it ends no later than the store does; and with a margin it
 //! stops before it begins anything it might not finish as the holder.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 /// The claims of this process.
 pub(super) struct Leases {
     margin: Duration,
-    held: Mutex<HashMap<Held, Hold>>,
+    held: Mutex<BTreeMap<Held, Hold>>,
 }
 
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl Leases {
         }
     }
 
-    /// The claims held now.
+    /// The claims held now, in an order that is always the same.
     pub(super) fn all(&self) -> Vec<Held> {
         self.lock().keys().copied().collect()
     }
@@ -68,7 +68,7 @@ impl Leases {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Held, Hold>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Held, Hold>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,6 +112,7 @@ impl LeaseGuard {
     pub(super) async fn lost(&self) {
         while self.is_trusted() {
             tokio::select! {
+                biased;
                 () = self.hold.lost.cancelled() => {}
                 () = tokio::time::sleep_until(self.trusted_until()) => {}
             }

@@ -11,7 +11,7 @@
 //! | `leases`, `renewal` | which claims this process holds, and how long they last |
 //! | `gate` | keeps calls from a provider that asked for rest |
 //! | `sweep` | takes runs back from holders that fell silent; polls for cancels |
-//! | `supervise` | starts again what panics |
+//! | `tasks`, `supervise` | where all of it is performed; starts again what panics |
 //!
 //! Rules: a permit before a claim; no database connection across a wait; nothing is started under a
 //! lease that may have run out; what must last is a fenced write.
@@ -28,6 +28,7 @@ mod saving;
 mod scheduler;
 mod supervise;
 mod sweep;
+mod tasks;
 mod tool_call;
 mod unprepared;
 
@@ -43,11 +44,16 @@ use hango_domain::tool::Registry;
 use hango_ports::{EventSink, Ids, Provider, RunStore, Telemetry};
 use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tokio_util::task::TaskTracker;
 
 use crate::signals::Signals;
 use gate::ProviderGate;
 use leases::Leases;
+use tasks::{Executors, PresentRuntime};
+
+pub use tasks::Tasks;
+
+/// After what time a store that did not answer is asked again, where the regular interval is longer.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How long runs that were broken off at the end of a drain may take to be given back.
 const GIVE_BACK_TIME: Duration = Duration::from_secs(5);
@@ -119,8 +125,9 @@ struct Shared {
     leases: Leases,
     gate: ProviderGate,
     permits: Arc<Semaphore>,
+    tasks: Arc<dyn Tasks>,
     /// What a drain waits for: executors, and claims that are under way.
-    executors: TaskTracker,
+    executors: Executors,
     /// Whether an exclusive engine took back what an earlier process left.
     took_back: AtomicBool,
     /// Cancelled when nothing may be claimed any more and runs go back at their boundaries.
@@ -138,12 +145,26 @@ impl Engine {
     ///
     /// When the operating system gives no thread.
     pub fn start(parts: EngineParts, settings: EngineSettings) -> std::io::Result<Self> {
+        Self::start_on(Arc::new(PresentRuntime), parts, settings)
+    }
+
+    /// Starts to execute, where `tasks` says.
+    ///
+    /// # Errors
+    ///
+    /// When there is no place for renewals.
+    pub fn start_on(
+        tasks: Arc<dyn Tasks>,
+        parts: EngineParts,
+        settings: EngineSettings,
+    ) -> std::io::Result<Self> {
         let margin = (settings.lease_ttl / 10).min(Duration::from_secs(2));
         let shared = Arc::new(Shared {
             leases: Leases::new(margin),
             gate: ProviderGate::default(),
             permits: Arc::new(Semaphore::new(settings.workers)),
-            executors: TaskTracker::new(),
+            executors: Executors::new(Arc::clone(&tasks)),
+            tasks,
             took_back: AtomicBool::new(false),
             draining: CancellationToken::new(),
             aborting: CancellationToken::new(),

@@ -2,69 +2,55 @@
 //! tool that blocks and no busy runtime can starve it. Where it cannot be kept up, the executors
 //! stop by themselves when their time is over.
 
-use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hango_domain::run::{GiveBack, Lease, RequeueReason, WriteId};
 use hango_ports::run_store::Held;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::Shared;
-use super::supervise::RESTART_AFTER;
+use super::{Shared, supervise};
 use crate::live;
 
-/// The renewing thread.
+/// The renewal of an engine.
 pub(super) struct Renewal {
-    thread: JoinHandle<()>,
+    /// Never sent to; gone when renewal is over.
+    over: oneshot::Receiver<Infallible>,
 }
 
 impl Renewal {
     pub(super) fn start(shared: Arc<Shared>) -> std::io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let thread = std::thread::Builder::new()
-            .name("hango-renewal".to_owned())
-            .spawn(move || {
-                let work = || runtime.block_on(renew_until_stopped(&shared));
-                while catch_unwind(AssertUnwindSafe(work)).is_err() {
-                    tracing::error!("renewal panicked; it starts again");
-                    std::thread::sleep(RESTART_AFTER);
-                }
-            })?;
-        Ok(Self { thread })
+        let (working, over) = oneshot::channel();
+        let tasks = Arc::clone(&shared.tasks);
+        tasks.spawn_apart(Box::pin(async move {
+            supervise::kept("renewal", shared, renew_for_ever).await;
+            drop(working);
+        }))?;
+        Ok(Self { over })
     }
 
-    /// Waits for the thread, which ends when the engine stops.
+    /// Waits for the end of the renewal, which comes when the engine stops.
     pub(super) async fn join(self) {
-        let joined = tokio::task::spawn_blocking(move || self.thread.join()).await;
-        if !matches!(joined, Ok(Ok(()))) {
-            tracing::error!("the renewal thread did not end well");
-        }
+        // An error is the end.
+        let Err(_) = self.over.await;
     }
 }
 
-async fn renew_until_stopped(shared: &Shared) {
+async fn renew_for_ever(shared: Arc<Shared>) {
     let mut beat = tokio::time::interval(shared.settings.heartbeat);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut suspects = HashSet::new();
-    let renewing = async {
-        loop {
-            beat.tick().await;
-            renew(shared, &mut suspects).await;
-        }
-    };
-    tokio::select! {
-        () = shared.stopped.cancelled() => {}
-        () = renewing => {}
+    let mut suspects = BTreeSet::new();
+    loop {
+        beat.tick().await;
+        renew(&shared, &mut suspects).await;
     }
 }
 
 /// Renews all claims once. `suspects` are claims in force that nobody here executed the last time.
-async fn renew(shared: &Shared, suspects: &mut HashSet<Lease>) {
+async fn renew(shared: &Shared, suspects: &mut BTreeSet<Lease>) {
     let Shared {
         parts,
         settings,
@@ -106,8 +92,8 @@ async fn renew(shared: &Shared, suspects: &mut HashSet<Lease>) {
 
 /// Gives back claims whose answer was lost, or whose executor died. A claim that was being made during
 /// this renewal looks the same, so only what was there the last time too is an orphan.
-async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut HashSet<Lease>) {
-    let unknown: HashSet<Lease> = found
+async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut BTreeSet<Lease>) {
+    let unknown: BTreeSet<Lease> = found
         .into_iter()
         .filter(|lease| {
             !shared.leases.holds(Held {

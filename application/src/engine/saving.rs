@@ -70,8 +70,9 @@ impl Driver<'_> {
                 }
             }
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                biased;
                 () = options.lease.lost() => return Err(Abandoned::LeaseLost),
+                () = tokio::time::sleep(wait) => {}
             }
             wait = (wait * 2).min(LAST_REPEAT);
         }

@@ -1,6 +1,7 @@
 //! Claiming: a permit first, then no more runs than there are permits.
 //!
-//! Queued runs are found by the poll; hints and freed slots only make it faster.
+//! Queued runs are found by the poll; hints and freed slots only make it faster. A hint that comes while
+//! there is no permit, and what a claim may have left, are for other processes: they are told.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::leases::LeaseGuard;
-use super::{Shared, executor, sweep};
+use super::{ASK_AGAIN, Shared, executor, sweep};
 
 /// How many runs one claim takes at most.
 const BATCH: usize = 32;
@@ -21,11 +22,14 @@ const BATCH: usize = 32;
 /// Claims and starts runs until the engine drains.
 pub(super) async fn run(shared: Arc<Shared>) {
     take_back_what_is_left(&shared).await;
+    let signals = &shared.parts.signals;
+    let _claiming = signals.claiming();
     loop {
         let permits = tokio::select! {
             biased;
             () = shared.draining.cancelled() => return,
             permits = take_permits(&shared) => permits,
+            never = signals.pass_on() => match never {},
         };
         // A drain waits for a claim that is under way, and its runs are given back; so this comes
         // before the last look at whether there is one.
@@ -36,14 +40,21 @@ pub(super) async fn run(shared: Arc<Shared>) {
         let asked = permits.len();
         let got = claim(&shared, permits).await;
         drop(claiming);
-        if got == asked && got > 0 {
-            continue;
-        }
+        let pause = match got {
+            Some(got) if got == asked => {
+                if shared.permits.available_permits() == 0 {
+                    signals.leave_to_peers();
+                }
+                continue;
+            }
+            Some(_) => shared.settings.poll_interval,
+            None => shared.settings.poll_interval.min(ASK_AGAIN),
+        };
         tokio::select! {
             biased;
             () = shared.draining.cancelled() => return,
-            () = shared.parts.signals.next_queued() => {}
-            () = tokio::time::sleep(shared.settings.poll_interval) => {}
+            () = signals.next_queued() => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }
@@ -55,7 +66,7 @@ async fn take_back_what_is_left(shared: &Shared) {
         return;
     }
     while !sweep::reclaim(shared, false).await {
-        tokio::time::sleep(shared.settings.poll_interval).await;
+        tokio::time::sleep(shared.settings.poll_interval.min(ASK_AGAIN)).await;
     }
     shared.took_back.store(true, Ordering::SeqCst);
 }
@@ -76,8 +87,9 @@ async fn take_permits(shared: &Shared) -> Vec<OwnedSemaphorePermit> {
     permits
 }
 
-/// Claims as many runs as there are permits and starts each; how many there were.
-async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> usize {
+/// Claims as many runs as there are permits and starts each; how many there were, or `None` if the store
+/// did not answer.
+async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> Option<usize> {
     let settings = &shared.settings;
     let request = ClaimRequest {
         owner: shared.parts.owner,
@@ -97,7 +109,7 @@ async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> 
                 error = &error as &dyn std::error::Error,
                 "nothing could be claimed"
             );
-            return 0;
+            return None;
         }
     };
     let got = claimed.len();
@@ -115,5 +127,5 @@ async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> 
         let task = executor::run(Arc::clone(shared), claimed, guard, permit);
         shared.executors.spawn(task);
     }
-    got
+    Some(got)
 }

@@ -11,33 +11,39 @@ use futures::FutureExt;
 use super::Shared;
 
 /// The wait before work that panicked starts again.
-pub(super) const RESTART_AFTER: Duration = Duration::from_secs(1);
+const RESTART_AFTER: Duration = Duration::from_secs(1);
 
-/// Runs `work` until the engine stops.
+/// Does `work` until it is done or the engine stops, beside everything else.
 pub(super) fn keep<F>(
     name: &'static str,
     shared: &Arc<Shared>,
-    work: impl Fn(Arc<Shared>) -> F + Send + 'static,
+    work: impl Fn(Arc<Shared>) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        loop {
-            let task = tokio::spawn(work(Arc::clone(&shared)));
-            let abort = task.abort_handle();
-            tokio::select! {
-                () = shared.stopped.cancelled() => return abort.abort(),
-                ended = task => match ended {
-                    Ok(()) => return,
-                    Err(error) => {
-                        tracing::error!(task = name, %error, "background work panicked; it starts again");
-                        tokio::time::sleep(RESTART_AFTER).await;
-                    }
-                },
-            }
+    let kept = kept(name, Arc::clone(shared), work);
+    shared.tasks.spawn(Box::pin(kept));
+}
+
+/// Does `work` until it is done or the engine stops, again and again where it panics.
+pub(super) async fn kept<F>(
+    name: &'static str,
+    shared: Arc<Shared>,
+    work: impl Fn(Arc<Shared>) -> F,
+) where
+    F: Future<Output = ()>,
+{
+    let working = async {
+        while caught(work(Arc::clone(&shared))).await.is_none() {
+            tracing::error!(task = name, "background work panicked; it starts again");
+            tokio::time::sleep(RESTART_AFTER).await;
         }
-    });
+    };
+    tokio::select! {
+        biased;
+        () = shared.stopped.cancelled() => {}
+        () = working => {}
+    }
 }
 
 /// What `work` brings; `None` if it panics.

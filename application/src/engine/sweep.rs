@@ -7,7 +7,7 @@ use hango_ports::run_store::ReclaimRequest;
 use hango_ports::telemetry::Observation;
 use tokio::time::MissedTickBehavior;
 
-use super::Shared;
+use super::{ASK_AGAIN, Shared};
 use crate::live;
 
 /// How many runs one statement takes back: a storm of expired leases is worked off in pieces.
@@ -20,7 +20,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         timer.tick().await;
-        reclaim(&shared, true).await;
+        while !reclaim(&shared, true).await {
+            tokio::time::sleep(shared.settings.reclaim_interval.min(ASK_AGAIN)).await;
+        }
     }
 }
 
@@ -60,7 +62,10 @@ pub(super) async fn poll_cancels(shared: Arc<Shared>) {
     let mut timer = tokio::time::interval(shared.settings.poll_interval);
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        timer.tick().await;
+        tokio::select! {
+            _ = timer.tick() => {}
+            () = shared.parts.signals.cancels_missed() => {}
+        }
         if shared.executors.is_empty() {
             continue;
         }

@@ -12,6 +12,7 @@ mod deltas;
 mod drain;
 mod founding;
 mod gate;
+mod hints;
 mod layers;
 mod leases;
 mod life;

@@ -13,4 +13,4 @@ pub(crate) use provider::{Call, Say, asks, says};
 pub(crate) use settings::{failed_with, settings, texts};
 pub(crate) use store::{Fault, lease_of};
 pub(crate) use tools::Does;
-pub(crate) use world::World;
+pub(crate) use world::{Process, World};

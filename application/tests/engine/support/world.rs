@@ -15,7 +15,7 @@ use hango_domain::{OwnerId, RunId, SpanId, TraceId};
 use hango_memory::MemoryStore;
 use hango_ports::tool::Idempotency;
 use hango_ports::wake_up::Alone;
-use hango_ports::{Ids, Provider, RunStore};
+use hango_ports::{Ids, Provider, RunStore, WakeUp};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -49,6 +49,7 @@ pub(crate) struct World {
 /// One process that executes runs.
 pub(crate) struct Process {
     pub(crate) engine: Engine,
+    pub(crate) signals: Arc<Signals>,
 }
 
 impl World {
@@ -107,7 +108,17 @@ impl World {
     /// Starts a process. Its first renewal, which comes at once and in real time, is over then, so that
     /// on a paused clock there is none unless a test wants it.
     pub(crate) async fn start_as(&self, owner: OwnerId, settings: EngineSettings) -> Process {
-        let signals = Arc::new(Signals::new(Arc::new(Alone)));
+        self.start_among(Arc::new(Alone), owner, settings).await
+    }
+
+    /// The same among peers that it can give hints to and take hints from.
+    pub(crate) async fn start_among(
+        &self,
+        peers: Arc<dyn WakeUp>,
+        owner: OwnerId,
+        settings: EngineSettings,
+    ) -> Process {
+        let signals = Arc::new(Signals::new(peers));
         let providers = [("scripted", &self.provider), ("other", &self.other)];
         let providers: BTreeMap<String, Arc<dyn Provider>> = providers
             .into_iter()
@@ -130,8 +141,8 @@ impl World {
         let processes = self.processes.lock();
         processes
             .unwrap_or_else(PoisonError::into_inner)
-            .push(signals);
-        Process { engine }
+            .push(Arc::clone(&signals));
+        Process { engine, signals }
     }
 
     /// Accepts a run in the place's session and tells every process.

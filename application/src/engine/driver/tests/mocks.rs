@@ -22,10 +22,10 @@ use hango_ports::wake_up::Alone;
 use mockall::Sequence;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::engine::driver::*;
 use crate::engine::leases::{LeaseGuard, Leases};
+use crate::engine::tasks::{Executors, PresentRuntime};
 use crate::engine::{EngineParts, EngineSettings, Shared};
 use crate::signals::Signals;
 
@@ -208,7 +208,8 @@ fn shared() -> Arc<Shared> {
         leases: Leases::new(Duration::ZERO),
         gate: ProviderGate::default(),
         permits: Arc::new(Semaphore::new(1)),
-        executors: TaskTracker::new(),
+        executors: Executors::new(Arc::new(PresentRuntime)),
+        tasks: Arc::new(PresentRuntime),
         took_back: false.into(),
         draining: CancellationToken::new(),
         aborting: CancellationToken::new(),
