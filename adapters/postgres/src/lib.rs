@@ -1,1 +1,38 @@
-//! Every store port on PostgreSQL.
+//! Every store port on PostgreSQL: for work that matters to more than one machine.
+//!
+//! * The rules are the domain's. SQL repeats a fence or a selection in literal text that names the
+//!   rule; the tables make illegal rows impossible.
+//! * Several processes share the database, so every check is a lock, or a condition on the row that is
+//!   updated: a statement's subqueries are read before it waits for a lock.
+//! * A change is one statement where it can be one. Every use of a connection runs in a task of its
+//!   own ([`pool`]), which dropping the caller does not interrupt and whose time is bounded.
+//! * One connection is kept for renewals and sweeps ([`lane`]), on a runtime of its own.
+//! * The database's clock decides every moment ([`clock`]), unless a test brings one.
+//! * Rows are decoded in one place (`rows`), and what cannot be decoded names its column.
+
+mod clock;
+mod error;
+mod lane;
+mod open;
+mod pool;
+mod rows;
+
+use sqlx::postgres::PgConnectOptions;
+
+pub use open::{OpenError, Options};
+
+use crate::clock::StoreClock;
+use crate::lane::Lane;
+use crate::pool::Pool;
+
+/// All stores of one PostgreSQL database. Made by [`PostgresStore::open`].
+pub struct PostgresStore {
+    /// Connections for all that is not urgent.
+    pub(crate) pool: Pool,
+    /// The connection for renewals, sweeps and cancels.
+    pub(crate) lane: Lane,
+    /// What leases are measured with.
+    pub(crate) clock: StoreClock,
+    /// How to connect past a pooler.
+    pub(crate) direct: PgConnectOptions,
+}

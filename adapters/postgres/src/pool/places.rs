@@ -1,0 +1,201 @@
+//! The places of a pool, and the connections that wait in them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection, PgConnection};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+
+use crate::error::{Error, may_connect_soon};
+
+/// A connection that lay idle for less is used without asking whether it lives.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long the answer may take.
+const PING: Duration = Duration::from_secs(1);
+
+/// How long a connection may lie idle.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// How long a connection is used: another server, or a pooler, gets its share of them in time.
+const LIFE: Duration = Duration::from_secs(1800);
+
+/// How soon, and how seldom, a server that is not there yet is tried again.
+const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// What a pool keeps to.
+#[derive(Clone)]
+pub(crate) struct Limits {
+    /// The most connections.
+    pub(crate) connections: u32,
+    /// How long to wait for one.
+    pub(crate) patience: Duration,
+    /// How one is made.
+    pub(crate) connect: PgConnectOptions,
+    /// What a transaction begins with.
+    pub(crate) begin: &'static str,
+}
+
+impl Limits {
+    /// How long a connection may be in use. The server ends a statement and a lock sooner.
+    pub(crate) fn longest_use(&self) -> Duration {
+        self.patience * 3
+    }
+}
+
+/// The places. A clone is the same.
+#[derive(Clone)]
+pub(crate) struct Places(Arc<Inner>);
+
+struct Inner {
+    limits: Limits,
+    free: Arc<Semaphore>,
+    idle: Mutex<Idle>,
+    closed: AtomicBool,
+}
+
+/// The connections that wait, the one that was used last at the end.
+#[derive(Default)]
+struct Idle {
+    waiting: Vec<Waiting>,
+    /// When a connection was lost; the others may have been as well.
+    lost: Option<Instant>,
+}
+
+struct Waiting {
+    conn: PgConnection,
+    made: Instant,
+    since: Instant,
+}
+
+/// A connection in use, and its place. Dropped, it is closed hard.
+pub(crate) struct Held {
+    conn: PgConnection,
+    made: Instant,
+    places: Places,
+    place: OwnedSemaphorePermit,
+}
+
+impl Places {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let free = Semaphore::new(limits.connections as usize);
+        Self(Arc::new(Inner {
+            limits,
+            free: Arc::new(free),
+            idle: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }))
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// A connection that lives, in a place that became free.
+    pub(crate) async fn take(&self) -> Result<Held, Error> {
+        let mut refused = None;
+        let taken = timeout(self.limits().patience, self.wait(&mut refused)).await;
+        taken.unwrap_or_else(|_| Err(refused.map_or(Error::NoConnection, Error::Sql)))
+    }
+
+    /// Waits for a connection; `refused` is why none could be made up to now.
+    async fn wait(&self, refused: &mut Option<sqlx::Error>) -> Result<Held, Error> {
+        if self.0.closed.load(Ordering::Acquire) {
+            return Err(Error::Closed);
+        }
+        let place = self.0.free.clone().acquire_owned().await;
+        let place = place.map_err(|_| Error::Closed)?;
+        while let Some((mut waiting, doubtful)) = self.pop() {
+            if doubtful && !lives(&mut waiting.conn).await {
+                continue;
+            }
+            return Ok(self.held(waiting.conn, waiting.made, place));
+        }
+        let mut pause = RETRY.0;
+        loop {
+            match self.limits().connect.connect().await {
+                Ok(conn) => return Ok(self.held(conn, Instant::now(), place)),
+                Err(error) if may_connect_soon(&error) => *refused = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(RETRY.1);
+        }
+    }
+
+    fn held(&self, conn: PgConnection, made: Instant, place: OwnedSemaphorePermit) -> Held {
+        Held {
+            conn,
+            made,
+            places: self.clone(),
+            place,
+        }
+    }
+
+    /// The waiting connection that was used last, and whether it may be lost.
+    fn pop(&self) -> Option<(Waiting, bool)> {
+        let mut idle = self.idle();
+        let waiting = idle.waiting.pop()?;
+        let doubtful =
+            waiting.since.elapsed() > FRESH || idle.lost.is_some_and(|lost| waiting.since <= lost);
+        Some((waiting, doubtful))
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle> {
+        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until every place is free, or for as long as a use may take; then closes what waits.
+    pub(crate) async fn close(&self) {
+        self.0.closed.store(true, Ordering::Release);
+        let all = self.0.free.acquire_many(self.limits().connections);
+        let ended = timeout(self.limits().longest_use(), all).await;
+        self.0.free.close();
+        if ended.is_err() {
+            tracing::warn!("work with the database goes on while its connections are closed");
+        }
+        let waiting = std::mem::take(&mut self.idle().waiting);
+        for waiting in waiting {
+            if let Ok(Err(error)) = timeout(PING, waiting.conn.close()).await {
+                tracing::debug!(%error, "a connection was not closed cleanly");
+            }
+        }
+    }
+}
+
+impl Held {
+    pub(crate) fn conn(&mut self) -> &mut PgConnection {
+        &mut self.conn
+    }
+
+    /// Lets others use the connection, and gives up those that nobody did for long.
+    pub(crate) fn give_back(self) {
+        if self.made.elapsed() > LIFE {
+            return;
+        }
+        let mut idle = self.places.idle();
+        let needless = |waiting: &Waiting| waiting.since.elapsed() > IDLE;
+        let needless = idle.waiting.iter().take_while(|w| needless(w)).count();
+        idle.waiting.drain(..needless);
+        idle.waiting.push(Waiting {
+            conn: self.conn,
+            made: self.made,
+            since: Instant::now(),
+        });
+        drop(idle);
+        // Only now, or the next one would make another connection.
+        drop(self.place);
+    }
+
+    /// Closes the connection, and lets the others be asked whether they live.
+    pub(crate) fn lost(self) {
+        self.places.idle().lost = Some(Instant::now());
+    }
+}
+
+async fn lives(conn: &mut PgConnection) -> bool {
+    matches!(timeout(PING, conn.ping()).await, Ok(Ok(())))
+}
