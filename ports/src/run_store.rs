@@ -275,7 +275,7 @@ pub struct Written {
 }
 
 /// A claim that its holder believes to be in force.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Held {
     /// The run.
     pub run: RunId,

@@ -18,7 +18,7 @@ use crate::{MessageId, OwnerId, RunId};
 ///
 /// `attempt` grows by one at every claim. It fences out a process that lost its lease and then claimed
 /// the run again itself: the owner is the same, the attempt is not.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct Lease {
     /// The run it covers.
     pub run: RunId,
