@@ -1,0 +1,3 @@
+drop table api_keys;
+drop table users;
+drop table tenants;

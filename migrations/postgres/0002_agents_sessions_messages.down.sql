@@ -1,0 +1,3 @@
+drop table messages;
+drop table sessions;
+drop table agents;
