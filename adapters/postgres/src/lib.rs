@@ -13,13 +13,17 @@
 mod clock;
 mod error;
 mod lane;
+mod migrate;
 mod open;
 mod pool;
 mod rows;
+mod wake_up;
 
 use sqlx::postgres::PgConnectOptions;
 
-pub use open::{OpenError, Options};
+pub use migrate::{MigrateError, Migration, migrations};
+pub use open::{OpenError, Options, check_url};
+pub use wake_up::PostgresWakeUp;
 
 use crate::clock::StoreClock;
 use crate::lane::Lane;

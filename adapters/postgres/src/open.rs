@@ -159,6 +159,11 @@ impl PostgresStore {
     }
 }
 
+/// Fails where `url` is not one that a store can be opened with.
+pub fn check_url(url: &str) -> Result<(), OpenError> {
+    parse("this", url).map(drop)
+}
+
 /// How to connect to `url`.
 fn parse(what: &'static str, url: &str) -> Result<PgConnectOptions, OpenError> {
     let refused = |source| OpenError::Url { what, source };

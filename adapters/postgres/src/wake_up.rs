@@ -100,13 +100,15 @@ impl PostgresStore {
 }
 
 impl PostgresWakeUp {
-    /// Sends what is still to be sent, for a moment at most. To be done before the store is closed.
+    /// Sends what is still to be sent, for a moment at most, and listens no more. To be done before the
+    /// store is closed.
     pub async fn close(&self) {
         self.ending.cancel();
-        if tokio::time::timeout(LAST_HINTS, self.sending.wait())
-            .await
-            .is_err()
-        {
+        let closed = async {
+            self.sending.wait().await;
+            self.inbox.lock().await.listener = None;
+        };
+        if tokio::time::timeout(LAST_HINTS, closed).await.is_err() {
             tracing::debug!("the last hints were not sent; their runs are found by the poll");
         }
     }
@@ -192,9 +194,8 @@ async fn send(outbox: Arc<Outbox>, pool: Pool, ending: CancellationToken) {
 /// Nobody needs a hint after a crash, so its commit waits for no disk.
 async fn notify(pool: &Pool, payload: String) -> Result<(), Error> {
     pool.run(move |conn| {
-        let notify = sqlx::query(
-            "select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)",
-        );
+        let notify =
+            sqlx::query("select set_config('synchronous_commit', 'off', true), pg_notify($1, $2)");
         let notify = notify.bind(CHANNEL).bind(payload.clone());
         async move {
             notify.execute(conn).await?;

@@ -33,7 +33,12 @@ impl Listener {
         loop {
             let made = timeout(PATIENCE, listen(options)).await;
             let error = match made {
-                Ok(Ok(listener)) => return Self(listener),
+                Ok(Ok(listener)) => {
+                    if complained {
+                        tracing::info!("hints of other processes are heard again");
+                    }
+                    return Self(listener);
+                }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
             };
