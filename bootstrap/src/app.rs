@@ -52,6 +52,8 @@ impl App {
 
         let store = open_store(settings, Arc::new(SteadyClock::new())).await?;
         let stores = store.stores();
+        #[cfg(debug_assertions)]
+        let stores = config.failpoints.stores(stores);
 
         let live = Arc::new(LiveEvents::default());
         let signals = Arc::new(Signals::new(Arc::new(Alone)));
@@ -71,8 +73,10 @@ impl App {
                 .context("make the bootstrap key")?;
         }
 
+        let owner = OwnerId(ids.uuid());
+        tracing::info!(%owner, "executing runs");
         let parts = EngineParts {
-            owner: OwnerId(ids.uuid()),
+            owner,
             runs: Arc::clone(&stores.runs),
             ids,
             providers,
@@ -129,6 +133,8 @@ fn build_providers(
     for provider in &config.providers {
         let name = provider.name.clone();
         let built = problems.keep(format_args!("providers.{name}"), build_provider(provider));
+        #[cfg(debug_assertions)]
+        let built = built.map(|built| config.failpoints.provider(built));
         providers.extend(built.map(|built| (name, built)));
     }
     providers
@@ -157,6 +163,8 @@ fn build_tools(config: &Config, clock: &Arc<dyn Clock>, problems: &mut Problems)
     });
     let tools: Vec<_> = std::iter::once(built_in).chain(own).collect();
     for tool in tools {
+        #[cfg(debug_assertions)]
+        let tool = config.failpoints.tool(tool);
         let place = format!("tools.http.{}", tool.definition().name);
         problems.keep(place, registry.register(tool).map_err(Error::from));
     }

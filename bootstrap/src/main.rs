@@ -7,6 +7,8 @@ mod admin;
 mod app;
 mod cli;
 mod config;
+#[cfg(debug_assertions)]
+mod failpoints;
 mod logging;
 mod migrate;
 mod quickstart;

@@ -40,6 +40,9 @@ pub(crate) struct Config {
     pub(crate) http_tools: Vec<HttpToolSettings>,
     /// Every setting as anyone may see it.
     pub(crate) shown: Vec<Shown>,
+    /// Where this process fails on purpose.
+    #[cfg(debug_assertions)]
+    pub(crate) failpoints: crate::failpoints::Failpoints,
     /// Variables that ask for what this build does not have.
     ignored: Vec<&'static str>,
 }
@@ -73,12 +76,16 @@ impl Config {
         settings.check(&mut problems);
         let providers = providers::read(providers, &settings, environment, &mut problems);
         let http_tools = tools::read(tools, &settings, environment, &mut problems);
+        #[cfg(debug_assertions)]
+        let failpoints = names::failpoints(environment, &mut problems);
         problems.check()?;
         Ok(Self {
             settings,
             providers,
             http_tools,
             shown: values.iter().map(Shown::of).collect(),
+            #[cfg(debug_assertions)]
+            failpoints,
             ignored,
         })
     }

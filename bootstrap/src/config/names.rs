@@ -34,9 +34,23 @@ pub(super) fn check_environment(
             let ours = known.iter().filter(|known| known.starts_with("HANGO_"));
             problems.at(name, unknown(name, ours.copied()));
         } else if !test_build {
-            problems.at(name, "this is not a build for tests");
+            problems.at(
+                name,
+                "fails on purpose, which only builds for tests can; leave it out",
+            );
         }
     }
+}
+
+/// Where the process is to fail on purpose.
+#[cfg(debug_assertions)]
+pub(super) fn failpoints(
+    environment: &Environment,
+    problems: &mut Problems,
+) -> crate::failpoints::Failpoints {
+    let text = environment.get(FAILPOINT).map_or("", String::as_str);
+    let read = crate::failpoints::Failpoints::parse(text);
+    problems.keep(FAILPOINT, read).unwrap_or_default()
 }
 
 /// Notes every key that is left in the file when all that is known was taken out.
