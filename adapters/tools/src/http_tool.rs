@@ -6,13 +6,14 @@
 //! * Arguments are checked against the tool's parameters first; a mismatch is an error result.
 //! * 2xx is the result: the body, or the fields `for_llm`, `for_user` and `is_error` of a JSON body that
 //!   has a `for_llm`. Anything else, a redirect included, is an error result with the status and the
-//!   beginning of the body.
+//!   beginning of the body, in which the values of an operator's headers are not shown.
 //! * The time limit holds for the whole call, the size limit for the body; more is left out with a note.
 //!
 //! What may happen to a call in doubt is the operator's to say: only he knows what his service does.
 //! Dropping the future closes the connection; what the service then does is its own affair.
 
 mod answer;
+mod secrets;
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 use url::Url;
 
+use self::secrets::Secrets;
 use crate::arguments::Arguments;
 
 /// How an operator configured a tool.
@@ -141,7 +143,10 @@ impl HttpTool {
 
     async fn call(&self, invocation: &Invocation) -> ToolResult {
         match self.send(invocation).await {
-            Ok(response) => answer::result(response, self.max_output_bytes).await,
+            Ok(response) => {
+                let secrets = Secrets::of(&self.headers);
+                answer::result(response, self.max_output_bytes, &secrets).await
+            }
             Err(error) => ToolResult::error(format!(
                 "the tool's service could not be reached: {}",
                 cause(&error)

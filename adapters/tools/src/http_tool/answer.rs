@@ -5,6 +5,8 @@ use hango_domain::tool::ToolResult;
 use reqwest::Response;
 use serde::Deserialize;
 
+use super::secrets::Secrets;
+
 /// How much of the body of an answer that is no success the model sees.
 const ERROR_BYTES: usize = 2048;
 
@@ -29,18 +31,21 @@ struct Body {
 }
 
 /// The result that a response holds: text of at most `max_bytes`, or fields, which whoever called the
-/// tool cuts. What is much longer is text, whatever it began as.
-pub(super) async fn result(response: Response, max_bytes: usize) -> ToolResult {
+/// tool cuts. What is much longer is text, whatever it began as. An error has none of the `secrets`.
+pub(super) async fn result(response: Response, max_bytes: usize, secrets: &Secrets) -> ToolResult {
     let status = response.status();
     let limit = if status.is_success() {
         max_bytes.saturating_mul(READ_AHEAD)
     } else {
-        ERROR_BYTES
+        // So far that none of them is cut in two, and its first half shown.
+        ERROR_BYTES + secrets.longest()
     };
     let body = read(response, limit).await;
     if !status.is_success() {
         // The status says what matters, whether the body came or not.
         let text = body.map(|body| lossy(&body.bytes)).unwrap_or_default();
+        let text = secrets.scrub(&text);
+        let text = &text[..text.floor_char_boundary(ERROR_BYTES)];
         return ToolResult::error(
             format!("the tool's service answered {status}\n{text}").trim_end(),
         );
