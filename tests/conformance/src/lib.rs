@@ -1,7 +1,13 @@
-//! What every store must do: one plain async function for each rule, over nothing but the ports.
+//! What every adapter of a port must do: one plain async function for each rule, over nothing but the
+//! ports.
 //!
-//! A store's own tests register all of them in one line, [`store_tests!`]; whoever adds a check adds it
-//! to every store. The names of checks are sentences. No check sleeps: time passes when it says so.
+//! An adapter's own tests register all of them in one line, a store's with [`store_tests!`]; whoever adds
+//! a check adds it to every adapter. The names of checks are sentences. No check sleeps: time passes when
+//! it says so.
+//!
+//! The other ports are registered with [`provider_tests!`], [`tool_tests!`], [`telemetry_tests!`] and
+//! [`event_sink_tests!`]; what reaches another process also with [`remote_provider_tests!`] or
+//! [`remote_tool_tests!`], before an [`OtherSide`] that the check has in its hand.
 //!
 //! [`life`] and [`queue`] compare a store with the domain's own functions over random input; the other
 //! groups say the rules one by one, for people.
@@ -11,6 +17,7 @@ pub mod audit;
 pub mod cancel;
 pub mod claim;
 mod clock;
+pub mod event_sink;
 pub mod fair;
 pub mod fence;
 mod fixture;
@@ -19,8 +26,11 @@ pub mod keys;
 pub mod life;
 pub mod line;
 mod model;
+mod other_side;
 pub mod pages;
 pub mod people;
+mod ports;
+pub mod provider;
 pub mod queue;
 mod random;
 pub mod renewal;
@@ -28,13 +38,17 @@ pub mod repeat;
 mod runs;
 pub mod sessions;
 pub mod sweep;
+pub mod telemetry;
 pub mod tenancy;
 pub mod text;
+mod told;
+pub mod tool;
 pub mod turn;
 mod writes;
 
 pub use clock::ManualClock;
 pub use fixture::{Fixture, Place};
+pub use other_side::{FakeServer, OtherSide, Reply};
 pub use runs::{OnRecord, TTL, no_limits, owner, refused};
 pub use writes::{USAGE, result_of};
 
@@ -229,15 +243,16 @@ mod tests {
 
     #[test]
     fn every_check_is_registered() {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let registered = include_str!("lib.rs");
-        for file in fs::read_dir(sources).expect("the crate has sources") {
-            let path = file.expect("the sources can be listed").path();
-            let Ok(source) = fs::read_to_string(&path) else {
-                continue; // a directory
-            };
+        let mut waiting = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+        let registered = concat!(include_str!("lib.rs"), include_str!("ports.rs"));
+        while let Some(path) = waiting.pop() {
+            if let Ok(files) = fs::read_dir(&path) {
+                waiting.extend(files.map(|file| file.expect("the sources can be listed").path()));
+                continue;
+            }
+            let source = fs::read_to_string(&path).expect("a source");
             let checks = source.split("\npub async fn ").skip(1);
-            for check in checks.filter_map(|rest| rest.split('(').next()) {
+            for check in checks.filter_map(|rest| rest.split(['(', '<']).next()) {
                 let line = format!("\n                {check}\n");
                 assert!(registered.contains(&line), "{check} of {path:?}");
             }

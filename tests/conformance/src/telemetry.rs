@@ -1,0 +1,121 @@
+//! What every telemetry sink must do, as `ports/src/telemetry.rs` says it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hango_domain::model::{CallContext, ModelFailureKind};
+use hango_domain::note::Note;
+use hango_domain::run::{Lease, RunStatus};
+use hango_domain::{AgentId, OwnerId, RunId, RunTrace, SessionId, SpanId, TenantId, TraceId};
+use hango_ports::Telemetry;
+use hango_ports::telemetry::Observation;
+use uuid::Uuid;
+
+use crate::told;
+
+/// One of every kind, with values at the edges of what they can be.
+fn every_kind() -> Vec<Observation> {
+    let lease = Lease {
+        run: RunId(Uuid::max()),
+        owner: OwnerId(Uuid::nil()),
+        attempt: u32::MAX,
+    };
+    let context = Arc::new(CallContext {
+        tenant: TenantId(Uuid::nil()),
+        agent: AgentId(Uuid::nil()),
+        session: SessionId(Uuid::nil()),
+        run: RunId(Uuid::nil()),
+        turn: u32::MAX,
+        attempt: 0,
+        trace: RunTrace {
+            trace_id: TraceId([0xff; 16]),
+            span_id: SpanId([0xff; 8]),
+            sampled: true,
+            created_by_traceparent: Some("not one".to_owned()),
+        },
+    });
+    let layer = "todo";
+    let notes = [
+        Note::RequestRewritten { layer, reason: "" },
+        Note::ShortCircuited { layer, reason: "" },
+        Note::Retried { layer, reason: "" },
+        Note::RepeatCallBlocked {
+            tool: "t".repeat(4096),
+        },
+        Note::TodosUpdated {
+            pending: usize::MAX,
+            in_progress: 0,
+            completed: usize::MAX,
+        },
+        Note::StateMissing { layer },
+        Note::HistoryRepaired {
+            repairs: usize::MAX,
+        },
+        Note::ToolRefused {
+            layer,
+            tool: String::new(),
+        },
+    ];
+    let noted = notes.map(|note| Observation::Noted {
+        context: Arc::clone(&context),
+        note,
+    });
+    let ended = |status| Observation::RunEnded { lease, status };
+    let mut kinds = vec![
+        Observation::ClaimWon {
+            lease,
+            waited: Duration::MAX,
+        },
+        Observation::ClaimLost { owner: lease.owner },
+        Observation::Reclaimed {
+            previous: lease,
+            resume_turn: u32::MAX,
+            status: RunStatus::Queued,
+        },
+        Observation::LeaseLost { lease },
+        Observation::ModelCalled {
+            context: Arc::clone(&context),
+            took: Duration::MAX,
+            failure: Some(ModelFailureKind::Protocol),
+        },
+        Observation::ModelCalled {
+            context: Arc::clone(&context),
+            took: Duration::ZERO,
+            failure: None,
+        },
+        Observation::ToolCalled {
+            context: Arc::clone(&context),
+            tool: "\u{0}\u{1f600}".to_owned(),
+            took: Duration::MAX,
+            is_error: true,
+        },
+        ended(RunStatus::Succeeded),
+        ended(RunStatus::Failed),
+        ended(RunStatus::Cancelled),
+    ];
+    kinds.extend(noted);
+    kinds
+}
+
+/// What is told has no order that a sink may rely on: runs are executed side by side, and processes die.
+pub async fn it_bears_any_order<G>(sink: impl AsyncFn() -> (Arc<dyn Telemetry>, G)) {
+    let (sink, _guard) = sink().await;
+
+    told::bears_any_order(&every_kind(), |what| sink.observe(what));
+}
+
+/// Telling is all: a sink whose other end is stuck drops what it cannot hold.
+pub async fn it_never_waits<G>(sink: impl AsyncFn() -> (Arc<dyn Telemetry>, G)) {
+    let (sink, _guard) = sink().await;
+
+    told::never_waits(&every_kind(), move |what| sink.observe(what));
+}
+
+/// The renewal tells from a thread of its own, and executors from many.
+pub async fn it_is_told_from_any_number_of_threads<G>(
+    sink: impl AsyncFn() -> (Arc<dyn Telemetry>, G),
+) {
+    let (sink, _guard) = sink().await;
+
+    told::bears_threads(&every_kind(), move |what| sink.observe(what));
+}

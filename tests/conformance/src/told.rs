@@ -1,0 +1,75 @@
+//! What both sinks must bear, whoever tells them: telemetry for operators, events for watchers.
+//!
+//! Telling is not allowed to wait or to fail, and it comes from anywhere: from tasks of the runtime, from
+//! the renewal's own thread, from many at once.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+
+use proptest::prelude::{Strategy, any, prop};
+use proptest::test_runner::TestCaseError;
+
+use crate::other_side::PATIENCE;
+use crate::random::for_any;
+
+/// How many are told where there are many: more than any queue holds.
+const MANY: usize = 20_000;
+
+/// How many tell at once.
+const THREADS: usize = 8;
+
+/// Everything of `kinds` in any order, repeated and left out.
+pub(crate) fn bears_any_order<T: Clone + std::fmt::Debug>(kinds: &[T], tell: impl Fn(T)) {
+    let any_of_them = prop::collection::vec(any::<prop::sample::Index>(), 0..100);
+    let any_of_them = any_of_them.prop_map(|them| {
+        let picked = them.iter().map(|at| at.get(kinds).clone());
+        picked.collect::<Vec<T>>()
+    });
+    for_any(64, &any_of_them, async |them| {
+        them.into_iter().for_each(&tell);
+        Ok::<_, TestCaseError>(())
+    });
+}
+
+/// Many, told from one thread while nobody takes any.
+pub(crate) fn never_waits<T>(kinds: &[T], tell: impl Fn(T) + Send + Sync + 'static)
+where
+    T: Clone + Send + 'static,
+{
+    at_once(1, kinds, &Arc::new(tell));
+}
+
+/// Many, told from threads that belong to no runtime.
+pub(crate) fn bears_threads<T>(kinds: &[T], tell: impl Fn(T) + Send + Sync + 'static)
+where
+    T: Clone + Send + 'static,
+{
+    at_once(THREADS, kinds, &Arc::new(tell));
+}
+
+fn at_once<T, F>(threads: usize, kinds: &[T], tell: &Arc<F>)
+where
+    T: Clone + Send + 'static,
+    F: Fn(T) + Send + Sync + 'static,
+{
+    let (done, ended) = mpsc::channel();
+    for _ in 0..threads {
+        let (kinds, tell, done) = (kinds.to_vec(), Arc::clone(tell), done.clone());
+        thread::spawn(move || {
+            kinds
+                .iter()
+                .cycle()
+                .take(MANY / threads)
+                .cloned()
+                .for_each(|it| tell(it));
+            done.send(()).expect("the check waits");
+        });
+    }
+    drop(done);
+    for _ in 0..threads {
+        // An error is a thread that panicked, or one that waits.
+        let told = ended.recv_timeout(PATIENCE);
+        told.expect("telling neither waits nor panics");
+    }
+}
