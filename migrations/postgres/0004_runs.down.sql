@@ -1,0 +1,10 @@
+drop table events;
+drop table tool_calls;
+drop table running_runs;
+drop table queued_runs;
+drop table agent_snapshots;
+drop table runs;
+drop function runs_take_events_with_them;
+drop trigger sessions_take_runs_with_them on sessions;
+drop function sessions_take_runs_with_them;
+drop function runs_index_state;

@@ -1,0 +1,2 @@
+alter table runs drop column state_version;
+alter table runs drop column state_json;
