@@ -1,0 +1,76 @@
+//! A PostgreSQL server in a container.
+
+use std::process::{Command, Stdio};
+
+use testcontainers::core::{IntoContainerPort, WaitFor};
+use testcontainers::runners::AsyncRunner;
+use testcontainers::{ContainerAsync, GenericImage, ImageExt};
+
+use crate::guardian::Guardian;
+
+/// The oldest version that hango works with.
+const IMAGE: (&str, &str) = ("postgres", "15-alpine");
+
+/// Waits for the end of the tests and removes the container, which may not have been made.
+const LIFE: &str = r#"
+trap 'docker rm --force --volumes "$1" >/dev/null 2>&1' EXIT
+trap 'exit 1' HUP INT TERM
+read -r _
+"#;
+
+/// A server. Dropping it removes it.
+pub(crate) struct Container {
+    /// The URL of its first database, as its superuser.
+    pub(crate) url: String,
+    _guardian: Guardian,
+    _running: ContainerAsync<GenericImage>,
+}
+
+impl Container {
+    /// Whether there is an engine.
+    pub(crate) fn can_be_had() -> bool {
+        let asked = Command::new("docker")
+            .args(["version", "--format", "{{.Server.Version}}"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        asked.is_ok_and(|answered| answered.success())
+    }
+
+    /// Starts one and waits until it accepts connections.
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let name = format!("hango-test-database-{}", std::process::id());
+        // First, so that a process which is killed while the container starts leaves none.
+        let mut shell = Command::new("/bin/sh");
+        shell.stderr(Stdio::null());
+        let guardian = Guardian::start(shell, LIFE, &[name.as_ref()])?;
+        let container = GenericImage::new(IMAGE.0, IMAGE.1)
+            .with_exposed_port(5432.tcp())
+            // It says so a first time while it makes its database, where nobody can connect.
+            .with_wait_for(WaitFor::message_on_either_std("init process complete"))
+            .with_wait_for(WaitFor::message_on_either_std(
+                "ready to accept connections",
+            ))
+            .with_container_name(name)
+            .with_env_var("POSTGRES_PASSWORD", "hango")
+            .with_cmd([
+                "postgres",
+                "-c",
+                "fsync=off",
+                "-c",
+                "full_page_writes=off",
+                "-c",
+                "max_connections=500",
+            ])
+            .start()
+            .await?;
+        let host = container.get_host().await?;
+        let port = container.get_host_port_ipv4(5432).await?;
+        Ok(Self {
+            url: format!("postgres://postgres:hango@{host}:{port}/postgres"),
+            _guardian: guardian,
+            _running: container,
+        })
+    }
+}
