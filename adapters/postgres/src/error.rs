@@ -11,6 +11,7 @@ use thiserror::Error;
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK: &str = "40P01";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 const DISK_FULL: &str = "53100";
 const DATA_CORRUPTED: &str = "XX001";
 const INDEX_CORRUPTED: &str = "XX002";
@@ -70,13 +71,13 @@ impl Error {
 }
 
 /// The SQLSTATE; none for what did not come from the server.
-fn code(error: &sqlx::Error) -> Option<String> {
+pub(crate) fn code(error: &sqlx::Error) -> Option<String> {
     let code = error.as_database_error()?.code()?;
     Some(code.into_owned())
 }
 
 /// What the driver said, at the bottom of an error of a port or of this crate.
-fn driver<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e sqlx::Error> {
+pub(crate) fn driver<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e sqlx::Error> {
     let mut chain = std::iter::successors(Some(error), |error| error.source());
     chain.find_map(|error| match error.downcast_ref::<Error>() {
         Some(Error::Sql(driver)) => Some(driver),
@@ -89,6 +90,11 @@ fn driver<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e sqlx::
 pub(crate) fn is_conflict(error: &(dyn std::error::Error + 'static)) -> bool {
     let code = driver(error).and_then(code);
     code.is_some_and(|code| code == SERIALIZATION_FAILURE || code == DEADLOCK)
+}
+
+/// Whether a lock was not to be had in time.
+pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code == LOCK_NOT_AVAILABLE)
 }
 
 /// Whether the connection is not one any more. Nobody knows what became of what was asked last.
