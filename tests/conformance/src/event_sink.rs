@@ -59,7 +59,7 @@ pub async fn it_never_waits<G>(sink: impl AsyncFn() -> (Arc<dyn EventSink>, G)) 
     told::never_waits(&every_kind(), move |event| sink.emit(event));
 }
 
-/// Runs are executed on many threads.
+/// Runs are executed on many threads, and no port promises a runtime.
 pub async fn it_is_told_from_any_number_of_threads<G>(
     sink: impl AsyncFn() -> (Arc<dyn EventSink>, G),
 ) {

@@ -111,7 +111,7 @@ pub async fn it_never_waits<G>(sink: impl AsyncFn() -> (Arc<dyn Telemetry>, G)) 
     told::never_waits(&every_kind(), move |what| sink.observe(what));
 }
 
-/// The renewal tells from a thread of its own, and executors from many.
+/// Runs are executed on many threads, and no port promises a runtime.
 pub async fn it_is_told_from_any_number_of_threads<G>(
     sink: impl AsyncFn() -> (Arc<dyn Telemetry>, G),
 ) {

@@ -1,7 +1,7 @@
 //! What both sinks must bear, whoever tells them: telemetry for operators, events for watchers.
 //!
-//! Telling is not allowed to wait or to fail, and it comes from anywhere: from tasks of the runtime, from
-//! the renewal's own thread, from many at once.
+//! Telling is not allowed to wait or to fail, and it may come from anywhere: from any task, from many
+//! threads at once, from a thread that belongs to no runtime.
 
 use std::sync::Arc;
 use std::sync::mpsc;
