@@ -7,7 +7,11 @@ use hango_application::telemetry::LogLines;
 use hango_conformance::event_sink::WATCHED;
 use hango_ports::{EventSink, Telemetry};
 
+/// Into a log that writes every line: one that nobody reads is not even put together.
 async fn log_lines() -> (Arc<dyn Telemetry>, ()) {
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+    // Only the first test of a process installs it.
+    let _ = log.with_writer(std::io::sink).try_init();
     (Arc::new(LogLines), ())
 }
 
