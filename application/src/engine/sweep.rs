@@ -63,6 +63,7 @@ pub(super) async fn poll_cancels(shared: Arc<Shared>) {
     timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            biased;
             _ = timer.tick() => {}
             () = shared.parts.signals.cancels_missed() => {}
         }
