@@ -49,7 +49,7 @@ fn every_kind() -> Vec<LiveEvent> {
 pub async fn it_bears_any_order<G>(sink: impl AsyncFn() -> (Arc<dyn EventSink>, G)) {
     let (sink, _guard) = sink().await;
 
-    told::bears_any_order(&every_kind(), |event| sink.emit(event));
+    told::bears_any_order(&every_kind(), move |event| sink.emit(event));
 }
 
 /// A watcher who never looks holds up nobody.

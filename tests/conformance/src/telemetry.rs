@@ -101,7 +101,7 @@ fn every_kind() -> Vec<Observation> {
 pub async fn it_bears_any_order<G>(sink: impl AsyncFn() -> (Arc<dyn Telemetry>, G)) {
     let (sink, _guard) = sink().await;
 
-    told::bears_any_order(&every_kind(), |what| sink.observe(what));
+    told::bears_any_order(&every_kind(), move |what| sink.observe(what));
 }
 
 /// Telling is all: a sink whose other end is stuck drops what it cannot hold.

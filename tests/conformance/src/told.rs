@@ -8,10 +8,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use proptest::prelude::{Strategy, any, prop};
-use proptest::test_runner::TestCaseError;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use crate::other_side::PATIENCE;
-use crate::random::for_any;
 
 /// How many are told where there are many: more than any queue holds.
 const MANY: usize = 20_000;
@@ -20,16 +20,16 @@ const MANY: usize = 20_000;
 const THREADS: usize = 8;
 
 /// Everything of `kinds` in any order, repeated and left out.
-pub(crate) fn bears_any_order<T: Clone + std::fmt::Debug>(kinds: &[T], tell: impl Fn(T)) {
-    let any_of_them = prop::collection::vec(any::<prop::sample::Index>(), 0..100);
-    let any_of_them = any_of_them.prop_map(|them| {
-        let picked = them.iter().map(|at| at.get(kinds).clone());
-        picked.collect::<Vec<T>>()
-    });
-    for_any(64, &any_of_them, async |them| {
-        them.into_iter().for_each(&tell);
-        Ok::<_, TestCaseError>(())
-    });
+pub(crate) fn bears_any_order<T>(kinds: &[T], tell: impl Fn(T) + Send + Sync + 'static)
+where
+    T: Clone + Send + 'static,
+{
+    let mut runner = TestRunner::deterministic();
+    let any_of_them = prop::collection::vec(any::<prop::sample::Index>(), MANY);
+    let any_of_them = any_of_them.new_tree(&mut runner).expect("there are kinds");
+    let order = any_of_them.current();
+    let told: Vec<T> = order.iter().map(|at| at.get(kinds).clone()).collect();
+    at_once(1, &told, &Arc::new(tell));
 }
 
 /// Many, told from one thread while nobody takes any.
