@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use hango_domain::Timestamp;
 use hango_ports::Clock;
+use sqlx::PgConnection;
 
-use crate::rows::moment;
+use crate::error::Error;
+use crate::rows::{moment, timestamp};
 
 /// An answer that comes late tells a time that is past; only one further back than this says that the
 /// database's clock was set back.
@@ -59,6 +61,19 @@ impl StoreClock {
             Some(clock) => Some(clock.now()),
             None => self.told_last().map(Told::carried_on),
         }
+    }
+
+    /// Asks for the present moment; inside of a transaction it is behind the locks that were waited for.
+    pub(crate) async fn ask(&self, conn: &mut PgConnection) -> Result<Timestamp, Error> {
+        if let Some(clock) = &self.given {
+            return Ok(clock.now());
+        }
+        let now = sqlx::query_scalar("select clock_timestamp()")
+            .fetch_one(conn)
+            .await?;
+        let now = timestamp(now);
+        self.told(now);
+        Ok(now)
     }
 
     /// Takes the time that a statement told.

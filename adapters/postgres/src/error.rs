@@ -52,6 +52,9 @@ pub(crate) enum Error {
     /// The work was not done in time; its connection was closed.
     #[error("the database did not answer in time")]
     NoAnswer,
+    /// It is a standby, or was set to be so.
+    #[error("the database takes no changes")]
+    ReadOnly,
     /// The task that did the work ended before it.
     #[error("the work was interrupted")]
     Interrupted,

@@ -10,13 +10,20 @@
 //! * The database's clock decides every moment ([`clock`]), unless a test brings one.
 //! * Rows are decoded in one place (`rows`), and what cannot be decoded names its column.
 
+mod agents;
+mod audit;
 mod clock;
 mod error;
+mod health;
+mod identities;
 mod lane;
+mod messages;
 mod migrate;
 mod open;
 mod pool;
 mod rows;
+mod sessions;
+mod start;
 mod wake_up;
 
 use sqlx::postgres::PgConnectOptions;

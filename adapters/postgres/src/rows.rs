@@ -2,15 +2,30 @@
 //!
 //! A column that holds something else than it should is an error that names it, with its row.
 
+mod identities;
+mod messages;
+mod sessions;
+
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use hango_domain::Timestamp;
+use serde::Serialize;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
-use sqlx::postgres::{PgRow, PgValueFormat, PgValueRef};
-use sqlx::{Decode, Postgres, Row, Type, ValueRef};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgRow, PgTypeInfo, PgValueFormat, PgValueRef};
+use sqlx::types::Json;
+use sqlx::{Decode, Encode, Postgres, Row, Type, ValueRef};
 use uuid::Uuid;
 
 use crate::error::Error;
+
+pub(crate) use identities::{api_key, credential, tenant, user};
+pub(crate) use messages::{event, message, tool_call};
+pub(crate) use sessions::{agent, audit_row, session, session_line};
 
 /// The columns of one row of `table`.
 pub(crate) struct Columns<'r> {
@@ -18,11 +33,23 @@ pub(crate) struct Columns<'r> {
     table: &'static str,
     /// The column that names the row.
     key: &'static str,
+    /// What its columns' names begin with, where a row is joined of several tables'.
+    prefix: &'static str,
 }
 
 impl<'r> Columns<'r> {
     pub(crate) const fn new(row: &'r PgRow, table: &'static str, key: &'static str) -> Self {
-        Self { row, table, key }
+        Self {
+            row,
+            table,
+            key,
+            prefix: "",
+        }
+    }
+
+    /// The same where every column's name begins with `prefix`.
+    pub(crate) const fn prefixed(self, prefix: &'static str) -> Self {
+        Self { prefix, ..self }
     }
 
     /// A column of a type that PostgreSQL knows.
@@ -31,8 +58,15 @@ impl<'r> Columns<'r> {
         T: Decode<'r, Postgres> + Type<Postgres>,
     {
         self.row
-            .try_get(column)
+            .try_get(self.named(column).as_ref())
             .map_err(|error| self.unreadable(column, error))
+    }
+
+    fn named(&self, column: &'static str) -> Cow<'static, str> {
+        match self.prefix {
+            "" => column.into(),
+            prefix => format!("{prefix}{column}").into(),
+        }
     }
 
     pub(crate) fn id<T: From<Uuid>>(&self, column: &'static str) -> Result<T, Error> {
@@ -131,7 +165,7 @@ impl<'r> Columns<'r> {
     }
 
     pub(crate) fn unreadable(&self, column: &'static str, source: sqlx::Error) -> Error {
-        let row = self.row.try_get::<Uuid, _>(self.key);
+        let row = self.row.try_get::<Uuid, _>(self.named(self.key).as_ref());
         Error::Unreadable {
             table: self.table,
             column,
@@ -145,17 +179,17 @@ impl<'r> Columns<'r> {
 struct JsonText<'r>(&'r str);
 
 impl Type<Postgres> for JsonText<'_> {
-    fn type_info() -> <Postgres as sqlx::Database>::TypeInfo {
-        <sqlx::types::Json<()> as Type<Postgres>>::type_info()
+    fn type_info() -> PgTypeInfo {
+        <Json<()> as Type<Postgres>>::type_info()
     }
 
-    fn compatible(ty: &<Postgres as sqlx::Database>::TypeInfo) -> bool {
-        <sqlx::types::Json<()> as Type<Postgres>>::compatible(ty)
+    fn compatible(ty: &PgTypeInfo) -> bool {
+        <Json<()> as Type<Postgres>>::compatible(ty)
     }
 }
 
 impl<'r> Decode<'r, Postgres> for JsonText<'r> {
-    fn decode(value: PgValueRef<'r>) -> Result<Self, sqlx::error::BoxDynError> {
+    fn decode(value: PgValueRef<'r>) -> Result<Self, BoxDynError> {
         let binary = value.format() == PgValueFormat::Binary;
         let jsonb = binary && value.type_info().as_ref() == &<Self as Type<Postgres>>::type_info();
         let bytes = value.as_bytes()?;
@@ -168,6 +202,25 @@ impl<'r> Decode<'r, Postgres> for JsonText<'r> {
         Ok(Self(std::str::from_utf8(text)?))
     }
 }
+
+/// Bound as `json`: the text of it comes back as it is. (The driver's own wrapper binds `jsonb`.)
+pub(crate) struct Document<T>(pub(crate) T);
+
+impl<T> Type<Postgres> for Document<T> {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(JSON)
+    }
+}
+
+impl<T: Serialize> Encode<'_, Postgres> for Document<T> {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        serde_json::to_writer(&mut **buffer, &self.0)?;
+        Ok(IsNull::No)
+    }
+}
+
+/// The number that `json` has in every database.
+const JSON: Oid = Oid(114);
 
 fn word<T: DeserializeOwned>(text: &str) -> Result<T, WordError> {
     let text: StrDeserializer<'_, WordError> = text.into_deserializer();

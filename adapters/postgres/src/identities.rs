@@ -1,0 +1,260 @@
+//! Tenants, users and keys: the port. Its statements are in the modules of their tables.
+
+mod keys;
+mod statement;
+mod tenants;
+mod users;
+
+use async_trait::async_trait;
+use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
+use hango_domain::{ApiKeyId, TenantId, UserId};
+use hango_ports::audit_store::NewAudit;
+use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError, UserPatch};
+
+use crate::error::Error;
+use crate::{PostgresStore, audit, rows};
+
+type Answer<T> = Result<T, IdentityStoreError>;
+
+#[async_trait]
+impl IdentityStore for PostgresStore {
+    async fn credential(&self, prefix: &str) -> Answer<Option<Credential>> {
+        let prefix = prefix.to_owned();
+        self.pool
+            .read(move |conn| {
+                let query = keys::credential(&prefix);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    Ok(row.as_ref().map(rows::credential).transpose()?)
+                })
+            })
+            .await
+    }
+
+    async fn touch(&self, key: ApiKeyId) -> Answer<()> {
+        let given = self.clock.given();
+        self.pool
+            .run(move |conn| {
+                let query = keys::touch(key, given);
+                Box::pin(async {
+                    query.execute(conn).await.map_err(Error::from)?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    async fn create_tenant(
+        &self,
+        tenant: Tenant,
+        owner: User,
+        key: ApiKey,
+        audit: NewAudit,
+    ) -> Answer<Credential> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, audit) = (clock.clone(), audit.clone());
+                let (tenant, owner, key) = (tenant.clone(), owner.clone(), key.clone());
+                Box::pin(async move {
+                    let now = clock.ask(conn).await?;
+                    let tenant = Tenant {
+                        created_at: now,
+                        updated_at: now,
+                        ..tenant
+                    };
+                    let user = User {
+                        created_at: now,
+                        updated_at: now,
+                        ..owner
+                    };
+                    let key = ApiKey {
+                        created_at: now,
+                        ..key
+                    };
+                    if !tenants::add(conn, &tenant).await? {
+                        return Err(IdentityStoreError::SlugTaken);
+                    }
+                    if !users::add(conn, &user).await? {
+                        return Err(IdentityStoreError::EmailTaken);
+                    }
+                    if !keys::add(conn, &key).await? {
+                        return Err(IdentityStoreError::PrefixTaken);
+                    }
+                    audit::add(conn, &audit, now).await?;
+                    Ok(Credential { key, user, tenant })
+                })
+            })
+            .await
+    }
+
+    async fn tenant(&self, slug: &str) -> Answer<Option<Tenant>> {
+        let slug = slug.to_owned();
+        self.pool
+            .read(move |conn| {
+                let query = tenants::find_by_slug(&slug);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    Ok(row.as_ref().map(rows::tenant).transpose()?)
+                })
+            })
+            .await
+    }
+
+    async fn tenants(&self) -> Answer<Vec<Tenant>> {
+        self.pool
+            .read(|conn| {
+                Box::pin(async {
+                    let rows = tenants::all().fetch_all(conn).await.map_err(Error::from)?;
+                    Ok(rows::all(&rows, rows::tenant)?)
+                })
+            })
+            .await
+    }
+
+    async fn set_tenant_status(
+        &self,
+        tenant: TenantId,
+        status: TenantStatus,
+        audit: NewAudit,
+    ) -> Answer<Tenant> {
+        let given = self.clock.given();
+        self.pool
+            .run(move |conn| {
+                let query = tenants::set_status(tenant, status, &audit, given);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    let row = row.ok_or(IdentityStoreError::NotFound)?;
+                    Ok(rows::tenant(&row)?)
+                })
+            })
+            .await
+    }
+
+    async fn create_user(&self, user: User, audit: NewAudit) -> Answer<User> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, user, audit) = (clock.clone(), user.clone(), audit.clone());
+                Box::pin(async move {
+                    if !tenants::lock(conn, user.tenant_id).await? {
+                        return Err(IdentityStoreError::NotFound);
+                    }
+                    let now = clock.ask(conn).await?;
+                    let user = User {
+                        created_at: now,
+                        updated_at: now,
+                        ..user
+                    };
+                    if !users::add(conn, &user).await? {
+                        return Err(IdentityStoreError::EmailTaken);
+                    }
+                    audit::add(conn, &audit, now).await?;
+                    Ok(user)
+                })
+            })
+            .await
+    }
+
+    async fn user(&self, tenant: TenantId, user: UserId) -> Answer<Option<User>> {
+        self.pool
+            .read(move |conn| Box::pin(async move { Ok(users::find(conn, tenant, user).await?) }))
+            .await
+    }
+
+    async fn user_by_email(&self, tenant: TenantId, email: &str) -> Answer<Option<User>> {
+        let email = email.to_owned();
+        self.pool
+            .read(move |conn| {
+                let query = users::find_by_email(tenant, &email);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    Ok(row.as_ref().map(rows::user).transpose()?)
+                })
+            })
+            .await
+    }
+
+    /// All changes of a tenant's users wait for each other at its row: the last active owner is told
+    /// from rows of several users, which no lock on one of them would hold.
+    async fn update_user(
+        &self,
+        tenant: TenantId,
+        user: UserId,
+        patch: UserPatch,
+        audit: NewAudit,
+    ) -> Answer<User> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, patch, audit) = (clock.clone(), patch.clone(), audit.clone());
+                Box::pin(async move {
+                    tenants::lock(conn, tenant).await?;
+                    let found = users::find(conn, tenant, user).await?;
+                    let before = found.ok_or(IdentityStoreError::NotFound)?;
+                    let now = clock.ask(conn).await?;
+                    let after = patch.applied_to(before.clone(), now);
+                    let steps_down = before.is_active_owner() && !after.is_active_owner();
+                    if steps_down && !users::has_other_owner(conn, &before).await? {
+                        return Err(IdentityStoreError::LastOwner);
+                    }
+                    users::store(conn, &after).await?;
+                    audit::add(conn, &audit, now).await?;
+                    Ok(after)
+                })
+            })
+            .await
+    }
+
+    async fn create_key(&self, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, key, audit) = (clock.clone(), key.clone(), audit.clone());
+                Box::pin(async move {
+                    let now = clock.ask(conn).await?;
+                    let key = ApiKey {
+                        created_at: now,
+                        ..key
+                    };
+                    // Users are never removed: what is there now stays.
+                    let user = users::find(conn, key.tenant_id, key.user_id).await?;
+                    user.ok_or(IdentityStoreError::NotFound)?;
+                    if !keys::add(conn, &key).await? {
+                        return Err(IdentityStoreError::PrefixTaken);
+                    }
+                    audit::add(conn, &audit, now).await?;
+                    Ok(key)
+                })
+            })
+            .await
+    }
+
+    async fn keys(&self, tenant: TenantId, user: Option<UserId>) -> Answer<Vec<ApiKey>> {
+        self.pool
+            .read(move |conn| {
+                Box::pin(async move {
+                    let rows = keys::list(tenant, user).fetch_all(conn).await;
+                    Ok(rows::all(&rows.map_err(Error::from)?, rows::api_key)?)
+                })
+            })
+            .await
+    }
+
+    async fn revoke_key(&self, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
+        let given = self.clock.given();
+        self.pool
+            .run(move |conn| {
+                let query = keys::revoke(key, &audit, given);
+                Box::pin(async {
+                    let is_there: bool = query.fetch_one(conn).await.map_err(Error::from)?;
+                    if is_there {
+                        Ok(())
+                    } else {
+                        Err(IdentityStoreError::NotFound)
+                    }
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,58 @@
+//! The statements on `messages`, which are only ever added.
+
+use hango_domain::SessionId;
+use hango_domain::conversation::{Message, Role, StopReason};
+use hango_ports::session_store::MessageQuery;
+use sqlx::PgConnection;
+
+use crate::error::Error;
+use crate::rows::{self, Document, integer, moment};
+
+/// Adds a message of a client under the number that it has, and notes that number in its session's
+/// line. The session is locked.
+pub(crate) async fn append(conn: &mut PgConnection, message: &Message) -> Result<(), Error> {
+    sqlx::query(
+        "with line as (update sessions set last_seq = $2 where id = $1)
+         insert into messages (session_id, seq, id, run_id, role, content, stop_reason, usage, \
+             partial, created_at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    )
+    .bind(message.session_id.0)
+    .bind(integer(message.seq))
+    .bind(message.id.0)
+    .bind(message.run_id.map(|run| run.0))
+    .bind(match message.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+    })
+    .bind(Document(&message.content))
+    .bind(message.stop_reason.map(StopReason::as_str))
+    .bind(message.usage.as_ref().map(Document))
+    .bind(message.partial)
+    .bind(moment(message.created_at))
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Messages of a session, oldest first; one more than asked for, if there are more.
+pub(crate) async fn list(
+    conn: &mut PgConnection,
+    session: SessionId,
+    query: MessageQuery,
+) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(
+        "select id, session_id, run_id, seq, role, content, stop_reason, usage, partial, created_at
+         from messages
+         where session_id = $1 and seq > $2 and ($3::uuid is null or run_id = $3)
+         order by seq
+         limit $4",
+    )
+    .bind(session.0)
+    .bind(integer(query.after_seq))
+    .bind(query.run.map(|run| run.0))
+    .bind(i64::from(query.limit) + 1)
+    .fetch_all(conn)
+    .await?;
+    rows::all(&rows, rows::message)
+}

@@ -1,0 +1,64 @@
+//! Rows of `messages`, `tool_calls` and `events`.
+
+use hango_domain::conversation::Message;
+use hango_domain::event::{EVENT_VERSION, Event};
+use hango_domain::journal::ToolCall;
+use sqlx::postgres::PgRow;
+
+use super::Columns;
+use crate::error::Error;
+
+/// A message.
+pub(crate) fn message(row: &PgRow) -> Result<Message, Error> {
+    let columns = Columns::new(row, "messages", "id");
+    Ok(Message {
+        id: columns.id("id")?,
+        session_id: columns.id("session_id")?,
+        run_id: columns.maybe_id("run_id")?,
+        seq: columns.big_number("seq")?,
+        role: columns.word("role")?,
+        content: columns.json("content")?,
+        stop_reason: columns.maybe_word("stop_reason")?,
+        usage: columns.maybe_json("usage")?,
+        partial: columns.get("partial")?,
+        created_at: columns.time("created_at")?,
+    })
+}
+
+/// An entry of the journal.
+pub(crate) fn tool_call(row: &PgRow) -> Result<ToolCall, Error> {
+    let columns = Columns::new(row, "tool_calls", "id");
+    Ok(ToolCall {
+        id: columns.id("id")?,
+        run_id: columns.id("run_id")?,
+        turn: columns.number("turn")?,
+        position: columns.number("position")?,
+        tool_use_id: columns.get("tool_use_id")?,
+        name: columns.get("name")?,
+        input: columns.json("input")?,
+        invalid_input: columns.get("invalid_input")?,
+        state: columns.word("state")?,
+        executions: columns.number("executions")?,
+        result: columns.maybe_json("result")?,
+        started_at: columns.maybe_time("started_at")?,
+        finished_at: columns.maybe_time("finished_at")?,
+    })
+}
+
+/// An event, of this build's format or an older one.
+pub(crate) fn event(row: &PgRow) -> Result<Event, Error> {
+    let columns = Columns::new(row, "events", "run_id");
+    let version: u32 = columns.number("version")?;
+    if version > EVENT_VERSION {
+        let newer = format!("format {version} is newer than this build's, {EVENT_VERSION}");
+        return Err(columns.unreadable("version", sqlx::Error::Decode(newer.into())));
+    }
+    Ok(Event {
+        run_id: columns.id("run_id")?,
+        n: columns.big_number("n")?,
+        turn: columns.number("turn")?,
+        attempt: columns.number("attempt")?,
+        at: columns.time("at")?,
+        kind: columns.json("kind")?,
+    })
+}

@@ -1,0 +1,286 @@
+//! Sessions, with their messages: the port.
+//!
+//! The session's row is what everybody who works on a session locks first; a run is locked after it.
+
+use async_trait::async_trait;
+use hango_domain::SessionId;
+use hango_domain::access::Visibility;
+use hango_domain::conversation::{Message, NewMessage};
+use hango_domain::session::{Session, SessionLine};
+use hango_ports::audit_store::NewAudit;
+use hango_ports::page::{Page, PageRequest, Position};
+use hango_ports::session_store::{
+    MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStore, SessionStoreError,
+};
+use sqlx::PgConnection;
+
+use crate::agents::named;
+use crate::audit::{self, behind, document, note, one_more};
+use crate::error::Error;
+use crate::rows::{self, Document};
+use crate::{PostgresStore, messages};
+
+/// A session that the caller sees, with its line; `$locked` is how its row is locked, if it is.
+macro_rules! one_session {
+    ($locked:literal) => {
+        concat!(
+            "select id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at, \
+                 id as session_id, pending_runs, running_run, last_run_no, last_seq
+             from sessions
+             where id = $1 and tenant_id = $2 and ($3::uuid is null or created_by = $3) ",
+            $locked
+        )
+    };
+}
+
+/// Whether the row is to be locked until the transaction ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lock {
+    /// It is only read.
+    No,
+    /// Nobody else changes it, or removes it.
+    Yes,
+}
+
+/// A session that the caller sees, with its line.
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    seen: Visibility,
+    session: SessionId,
+    lock: Lock,
+) -> Result<Option<(Session, SessionLine)>, Error> {
+    let row = sqlx::query(match lock {
+        Lock::No => one_session!(""),
+        Lock::Yes => one_session!("for update"),
+    })
+    .bind(session.0)
+    .bind(seen.tenant.0)
+    .bind(seen.creator.map(|user| user.0))
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| Ok((rows::session(&row)?, rows::session_line(&row)?)))
+        .transpose()
+}
+
+#[async_trait]
+impl SessionStore for PostgresStore {
+    async fn create(&self, new: NewSession, audit: NewAudit) -> Result<Session, SessionStoreError> {
+        let given = self.clock.given();
+        self.pool
+            .run(move |conn| {
+                let (id, slug) = named(&new.agent);
+                let query = sqlx::query(concat!(
+                    "with moment as (select coalesce($1, now()) as now),
+                     agent as (
+                         select id, archived_at from agents
+                         where tenant_id = $4 and (id = $5 or slug = $6)
+                     ),
+                     added as (
+                         insert into sessions (id, tenant_id, agent_id, created_by, title, metadata, \
+                             created_at, updated_at)
+                         select $3, $4, agent.id, $7, $8, $9, now, now from agent, moment
+                         where archived_at is null
+                         returning id, tenant_id, agent_id, created_by, title, metadata, \
+                             created_at, updated_at
+                     ),
+                     noted as (",
+                    note!("$2", "created_at", "added"),
+                    ")
+                     select added.*, agent.archived_at is not null as archived
+                     from agent left join added on true"
+                ))
+                .bind(given)
+                .bind(document(&audit))
+                .bind(new.id.0)
+                .bind(new.created_by.tenant.0)
+                .bind(id)
+                .bind(slug)
+                .bind(new.created_by.user.0)
+                .bind(&new.title)
+                .bind(Document(&new.metadata));
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    let row = row.ok_or(SessionStoreError::UnknownAgent)?;
+                    if rows::Columns::new(&row, "agents", "agent_id").get("archived")? {
+                        return Err(SessionStoreError::AgentArchived);
+                    }
+                    Ok(rows::session(&row)?)
+                })
+            })
+            .await
+    }
+
+    async fn find(
+        &self,
+        seen: Visibility,
+        session: SessionId,
+    ) -> Result<Option<Session>, SessionStoreError> {
+        self.pool
+            .read(move |conn| {
+                Box::pin(async move {
+                    let found = find(conn, seen, session, Lock::No).await?;
+                    Ok(found.map(|(session, _)| session))
+                })
+            })
+            .await
+    }
+
+    async fn list(
+        &self,
+        seen: Visibility,
+        filter: SessionFilter,
+        page: PageRequest,
+    ) -> Result<Page<Session>, SessionStoreError> {
+        let found = self.pool.read(move |conn| {
+            let query = sqlx::query(
+                "select id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at
+                 from sessions
+                 where tenant_id = $1
+                   and (created_at, id) < ($2, $3)
+                   and ($4::uuid is null or created_by = $4)
+                   and ($5::uuid is null or agent_id = $5)
+                   and ($6::uuid is null or created_by = $6)
+                 order by created_at desc, id desc
+                 limit $7",
+            )
+            .bind(seen.tenant.0)
+            .bind(behind(page).0)
+            .bind(behind(page).1)
+            .bind(seen.creator.map(|user| user.0))
+            .bind(filter.agent.map(|agent| agent.0))
+            .bind(filter.created_by.map(|user| user.0))
+            .bind(one_more(page));
+            Box::pin(async { rows::all(&query.fetch_all(conn).await?, rows::session) })
+        });
+        Ok(Page::of(found.await?, page.limit, |session: &Session| {
+            Position {
+                at: session.created_at,
+                id: session.id.0,
+            }
+        }))
+    }
+
+    async fn update(
+        &self,
+        seen: Visibility,
+        session: SessionId,
+        patch: SessionPatch,
+        audit: NewAudit,
+    ) -> Result<Session, SessionStoreError> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, patch, audit) = (clock.clone(), patch.clone(), audit.clone());
+                Box::pin(async move {
+                    let found = find(conn, seen, session, Lock::Yes).await?;
+                    let (session, _) = found.ok_or(SessionStoreError::NotFound)?;
+                    let now = clock.ask(conn).await?;
+                    let session = patch.applied_to(session, now);
+                    store(conn, &session).await?;
+                    audit::add(conn, &audit, now).await?;
+                    Ok(session)
+                })
+            })
+            .await
+    }
+
+    /// The row is locked by a statement of its own: what another transaction added before it let go of
+    /// the row is seen only by the next one.
+    async fn delete(
+        &self,
+        seen: Visibility,
+        session: SessionId,
+        audit: NewAudit,
+    ) -> Result<(), SessionStoreError> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, audit) = (clock.clone(), audit.clone());
+                Box::pin(async move {
+                    let found = find(conn, seen, session, Lock::Yes).await?;
+                    let (_, line) = found.ok_or(SessionStoreError::NotFound)?;
+                    if line.pending_runs > 0 {
+                        return Err(SessionStoreError::Busy {
+                            pending: line.pending_runs,
+                        });
+                    }
+                    remove(conn, session).await?;
+                    let now = clock.ask(conn).await?;
+                    audit::add(conn, &audit, now).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    async fn messages(
+        &self,
+        seen: Visibility,
+        session: SessionId,
+        query: MessageQuery,
+    ) -> Result<Option<Vec<Message>>, SessionStoreError> {
+        self.pool
+            .read(move |conn| {
+                Box::pin(async move {
+                    if find(conn, seen, session, Lock::No).await?.is_none() {
+                        return Ok(None);
+                    }
+                    Ok(Some(messages::list(conn, session, query).await?))
+                })
+            })
+            .await
+    }
+
+    async fn append(
+        &self,
+        seen: Visibility,
+        session: SessionId,
+        message: NewMessage,
+        audit: NewAudit,
+    ) -> Result<Message, SessionStoreError> {
+        let clock = self.clock.clone();
+        self.pool
+            .transact(move |conn| {
+                let (clock, message, audit) = (clock.clone(), message.clone(), audit.clone());
+                Box::pin(async move {
+                    let found = find(conn, seen, session, Lock::Yes).await?;
+                    let (_, line) = found.ok_or(SessionStoreError::NotFound)?;
+                    if line.running_run.is_some() {
+                        return Err(SessionStoreError::Busy {
+                            pending: line.pending_runs,
+                        });
+                    }
+                    let now = clock.ask(conn).await?;
+                    let message = message.stored(session, None, line.said().last_seq, now);
+                    messages::append(conn, &message).await?;
+                    audit::add(conn, &audit, now).await?;
+                    Ok(message)
+                })
+            })
+            .await
+    }
+}
+
+/// Stores what may change of a session.
+async fn store(conn: &mut PgConnection, session: &Session) -> Result<(), Error> {
+    sqlx::query("update sessions set title = $2, metadata = $3, updated_at = $4 where id = $1")
+        .bind(session.id.0)
+        .bind(&session.title)
+        .bind(Document(&session.metadata))
+        .bind(rows::moment(session.updated_at))
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Removes a session with its messages; its runs, with their journal and events, go with it.
+async fn remove(conn: &mut PgConnection, session: SessionId) -> Result<(), Error> {
+    sqlx::query(
+        "with messages as (delete from messages where session_id = $1)
+         delete from sessions where id = $1",
+    )
+    .bind(session.0)
+    .execute(conn)
+    .await?;
+    Ok(())
+}
