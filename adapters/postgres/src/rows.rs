@@ -24,7 +24,7 @@ use uuid::Uuid;
 use crate::error::Error;
 
 pub(crate) use identities::{api_key, credential, tenant, user};
-pub(crate) use messages::{event, message, tool_call};
+pub(crate) use messages::{message, tool_call};
 pub(crate) use sessions::{agent, audit_row, session, session_line};
 
 /// The columns of one row of `table`.

@@ -1,7 +1,6 @@
-//! Rows of `messages`, `tool_calls` and `events`.
+//! Rows of `messages` and `tool_calls`.
 
 use hango_domain::conversation::Message;
-use hango_domain::event::{EVENT_VERSION, Event};
 use hango_domain::journal::ToolCall;
 use sqlx::postgres::PgRow;
 
@@ -42,23 +41,5 @@ pub(crate) fn tool_call(row: &PgRow) -> Result<ToolCall, Error> {
         result: columns.maybe_json("result")?,
         started_at: columns.maybe_time("started_at")?,
         finished_at: columns.maybe_time("finished_at")?,
-    })
-}
-
-/// An event, of this build's format or an older one.
-pub(crate) fn event(row: &PgRow) -> Result<Event, Error> {
-    let columns = Columns::new(row, "events", "run_id");
-    let version: u32 = columns.number("version")?;
-    if version > EVENT_VERSION {
-        let newer = format!("format {version} is newer than this build's, {EVENT_VERSION}");
-        return Err(columns.unreadable("version", sqlx::Error::Decode(newer.into())));
-    }
-    Ok(Event {
-        run_id: columns.id("run_id")?,
-        n: columns.big_number("n")?,
-        turn: columns.number("turn")?,
-        attempt: columns.number("attempt")?,
-        at: columns.time("at")?,
-        kind: columns.json("kind")?,
     })
 }
