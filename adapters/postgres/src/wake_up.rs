@@ -28,7 +28,7 @@ use uuid::Uuid;
 use crate::PostgresStore;
 use crate::error::Error;
 use crate::pool::Pool;
-use hearing::Listener;
+use hearing::{Listener, Timing};
 use message::Message;
 
 /// The channel of all processes of a database.
@@ -153,10 +153,10 @@ impl Inbox {
         let mut listener = match self.listener.take() {
             Some(listener) => listener,
             None => {
-                let listener = Listener::connect(&self.direct).await;
+                let listener = Listener::connect(&self.direct, Timing::default()).await;
                 // Whatever was said before has not been heard.
                 self.heard.push_back(Hint::Missed);
-                self.listener.insert(listener);
+                self.listener = Some(listener);
                 return;
             }
         };

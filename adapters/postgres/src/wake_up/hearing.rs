@@ -12,32 +12,47 @@ use tokio::time::timeout;
 
 use super::CHANNEL;
 
-/// How long nothing may be heard before the connection has to say that it lives.
-const SILENCE: Duration = Duration::from_secs(10);
+/// What the connection is given time for.
+#[derive(Clone, Copy)]
+pub(super) struct Timing {
+    /// How long nothing may be heard before it has to say that it lives.
+    pub(super) silence: Duration,
+    /// How long it may take to say so, and to be made.
+    pub(super) patience: Duration,
+}
 
-/// How long it may take to say so, and to be made.
-const PATIENCE: Duration = Duration::from_secs(5);
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            silence: Duration::from_secs(10),
+            patience: Duration::from_secs(5),
+        }
+    }
+}
 
 /// The first wait before another connection is made, and the longest.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// A connection that listens.
-pub(super) struct Listener(PgListener);
+pub(super) struct Listener {
+    listener: PgListener,
+    timing: Timing,
+}
 
 impl Listener {
     /// Makes one, however long that takes.
-    pub(super) async fn connect(options: &PgConnectOptions) -> Self {
+    pub(super) async fn connect(options: &PgConnectOptions, timing: Timing) -> Self {
         let mut wait = FIRST_WAIT;
         let mut complained = false;
         loop {
-            let made = timeout(PATIENCE, listen(options)).await;
+            let made = timeout(timing.patience, listen(options, timing)).await;
             let error = match made {
                 Ok(Ok(listener)) => {
                     if complained {
                         tracing::info!("hints of other processes are heard again");
                     }
-                    return Self(listener);
+                    return Self { listener, timing };
                 }
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
@@ -57,7 +72,7 @@ impl Listener {
     /// Waits for a notification; `None` when the connection has failed.
     pub(super) async fn heard(&mut self) -> Option<String> {
         loop {
-            match timeout(SILENCE, self.0.try_recv()).await {
+            match timeout(self.timing.silence, self.listener.try_recv()).await {
                 Ok(Ok(Some(heard))) => return Some(heard.payload().to_owned()),
                 Ok(Ok(None)) => return None,
                 Ok(Err(error)) => {
@@ -71,15 +86,16 @@ impl Listener {
     }
 
     async fn lives(&mut self) -> bool {
-        let answer = timeout(PATIENCE, self.0.execute("select 1")).await;
+        let answer = self.listener.execute("select 1");
+        let answer = timeout(self.timing.patience, answer).await;
         matches!(answer, Ok(Ok(_)))
     }
 }
 
-async fn listen(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
+async fn listen(options: &PgConnectOptions, timing: Timing) -> Result<PgListener, sqlx::Error> {
     let pool = PgPoolOptions::new()
         .max_connections(1)
-        .acquire_timeout(PATIENCE)
+        .acquire_timeout(timing.patience)
         .idle_timeout(None)
         .max_lifetime(None)
         .connect_lazy_with(options.clone());
@@ -87,4 +103,68 @@ async fn listen(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> {
     listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
     Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use hango_test_database::TestDatabase;
+    use sqlx::ConnectOptions;
+    use tokio::io::copy_bidirectional;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::watch;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A way to `server` that carries bytes until it is told to swallow them and say nothing.
+    async fn stalling(server: SocketAddr, stalled: watch::Receiver<bool>) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port is free");
+        let here = listener.local_addr().expect("it is bound");
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut stalled = stalled.clone();
+                tokio::spawn(async move {
+                    let mut server = TcpStream::connect(server).await.expect("it is there");
+                    tokio::select! {
+                        // An end of it is the end of the connection.
+                        _ = copy_bidirectional(&mut client, &mut server) => {}
+                        () = async { drop(stalled.wait_for(|stalled| *stalled).await) } => {
+                            std::future::pending().await
+                        }
+                    }
+                });
+            }
+        });
+        here
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_other_end_went_away_without_a_word_is_given_up() {
+        let database = TestDatabase::new().await;
+        let options: PgConnectOptions = database.url().parse().expect("it is a URL");
+        let server = tokio::net::lookup_host((options.get_host(), options.get_port())).await;
+        let server = server.expect("it has an address").next();
+        let (stall, stalled) = watch::channel(false);
+        let way = stalling(server.expect("it has an address"), stalled).await;
+        let timing = Timing {
+            silence: Duration::from_millis(200),
+            patience: Duration::from_millis(500),
+        };
+        let way = options.clone().host("127.0.0.1").port(way.port());
+        let mut listener = Listener::connect(&way, timing).await;
+
+        // Alive, it may be silent for much longer.
+        let silent = timeout(timing.silence * 4, listener.heard()).await;
+        assert!(silent.is_err(), "a living connection was given up");
+        stall.send_replace(true);
+        let begun = Instant::now();
+
+        assert_eq!(listener.heard().await, None);
+        assert!(begun.elapsed() < timing.silence * 2 + timing.patience * 2);
+        let mut conn = options.connect().await.expect("the server is there");
+        sqlx::Connection::ping(&mut conn).await.expect("it lives");
+    }
 }
