@@ -150,15 +150,12 @@ impl Outbox {
 impl Inbox {
     /// Waits for something to be heard.
     async fn hear(&mut self) {
-        let mut listener = match self.listener.take() {
-            Some(listener) => listener,
-            None => {
-                let listener = Listener::connect(&self.direct, Timing::default()).await;
-                // Whatever was said before has not been heard.
-                self.heard.push_back(Hint::Missed);
-                self.listener = Some(listener);
-                return;
-            }
+        let Some(mut listener) = self.listener.take() else {
+            let listener = Listener::connect(&self.direct, Timing::default()).await;
+            self.listener = Some(listener);
+            // Whatever was said before has not been heard.
+            self.heard.push_back(Hint::Missed);
+            return;
         };
         if let Some(payload) = listener.heard().await {
             self.listener = Some(listener);

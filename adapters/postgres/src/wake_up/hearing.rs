@@ -74,13 +74,12 @@ impl Listener {
         loop {
             match timeout(self.timing.silence, self.listener.try_recv()).await {
                 Ok(Ok(Some(heard))) => return Some(heard.payload().to_owned()),
-                Ok(Ok(None)) => return None,
                 Ok(Err(error)) => {
                     tracing::debug!(%error, "the listening connection failed");
                     return None;
                 }
                 Err(_) if self.lives().await => {}
-                Err(_) => return None,
+                Ok(Ok(None)) | Err(_) => return None,
             }
         }
     }
