@@ -131,7 +131,7 @@ mod tests {
                         // An end of it is the end of the connection.
                         _ = copy_bidirectional(&mut client, &mut server) => {}
                         () = async { drop(stalled.wait_for(|stalled| *stalled).await) } => {
-                            std::future::pending().await
+                            std::future::pending::<()>().await;
                         }
                     }
                 });
