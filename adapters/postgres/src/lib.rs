@@ -22,10 +22,14 @@ mod migrate;
 mod open;
 mod pool;
 mod rows;
+mod runs;
 mod sessions;
 mod start;
 mod wake_up;
 
+use std::sync::Arc;
+
+use hango_ports::Stores;
 use sqlx::postgres::PgConnectOptions;
 
 pub use migrate::{MigrateError, Migration, migrations};
@@ -35,6 +39,7 @@ pub use wake_up::PostgresWakeUp;
 use crate::clock::StoreClock;
 use crate::lane::Lane;
 use crate::pool::Pool;
+use crate::runs::HeldRuns;
 
 /// All stores of one PostgreSQL database. Made by [`PostgresStore::open`].
 pub struct PostgresStore {
@@ -44,6 +49,23 @@ pub struct PostgresStore {
     pub(crate) lane: Lane,
     /// What leases are measured with.
     pub(crate) clock: StoreClock,
+    /// What it remembers of the runs that it holds.
+    pub(crate) held: HeldRuns,
     /// How to connect past a pooler.
     pub(crate) direct: PgConnectOptions,
+}
+
+impl PostgresStore {
+    /// This store as each of its ports.
+    #[must_use]
+    pub fn stores(self: &Arc<Self>) -> Stores {
+        Stores {
+            runs: self.clone(),
+            sessions: self.clone(),
+            agents: self.clone(),
+            identities: self.clone(),
+            audit: self.clone(),
+            health: self.clone(),
+        }
+    }
 }

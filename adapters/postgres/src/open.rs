@@ -32,6 +32,7 @@ use crate::PostgresStore;
 use crate::clock::StoreClock;
 use crate::lane::Lane;
 use crate::pool::{Limits, Pool};
+use crate::runs::HeldRuns;
 
 /// Every statement of this crate stays prepared.
 const STATEMENTS: usize = 256;
@@ -148,6 +149,7 @@ impl PostgresStore {
             pool: Pool::new(limits, Handle::current()),
             lane: lane.map_err(OpenError::NoThread)?,
             clock: StoreClock::new(options.clock),
+            held: HeldRuns::default(),
             direct,
         })
     }

@@ -4,6 +4,7 @@
 
 mod identities;
 mod messages;
+mod runs;
 mod sessions;
 
 use std::borrow::Cow;
@@ -25,6 +26,10 @@ use crate::error::Error;
 
 pub(crate) use identities::{api_key, credential, tenant, user};
 pub(crate) use messages::{message, tool_call};
+pub(crate) use runs::{
+    ReadRun, Told, agent_snapshot, events, lease, now, renewed, run, run_columns, run_id, run_of,
+    session_of, standing,
+};
 pub(crate) use sessions::{agent, audit_row, session, session_line};
 
 /// The columns of one row of `table`.

@@ -1,0 +1,264 @@
+//! Runs: the port, method by method.
+//!
+//! A change is decided by the domain upon a row as it is, and made by one statement that compares it
+//! ([`store`]). What else there is, is about when which change is made: by a holder ([`fenced`]), by a
+//! client ([`accept`], [`cancel`]), by a claimer ([`claim`]), by the sweep ([`leases`]).
+//!
+//! Rows are locked in this order, so that nobody waits in a circle: tenants, runs that are running,
+//! sessions, runs that wait. (A holder writes his run and then the session; whoever takes a run off the
+//! queue has the session first.) A claim and a sweep wait for nothing.
+
+mod accept;
+mod cancel;
+mod change;
+mod claim;
+mod documents;
+mod fenced;
+mod held;
+mod journal;
+mod leases;
+mod load;
+mod read;
+mod store;
+mod writes;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use hango_domain::access::Visibility;
+use hango_domain::event::Event;
+use hango_domain::journal::ToolCall;
+use hango_domain::run::{
+    Answer, Boundary, Change, End, GiveBack, Lease, Record, Repair, Resume, Retry, Run,
+};
+use hango_domain::{OwnerId, RunId};
+use hango_ports::audit_store::NewAudit;
+use hango_ports::page::{Page, PageRequest};
+use hango_ports::run_store::{
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
+    RunFilter, RunStore, RunStoreError, Written,
+};
+use sqlx::PgConnection;
+use thiserror::Error;
+
+pub(crate) use held::HeldRuns;
+pub(crate) use leases::Outcome;
+
+use crate::PostgresStore;
+use crate::clock::StoreClock;
+use crate::error::Error;
+use fenced::{TRIES, contended};
+
+#[async_trait]
+impl RunStore for PostgresStore {
+    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
+        let (new, audit) = (Arc::new(new), Arc::new(audit));
+        self.attempted(move |conn, clock| {
+            let (new, audit) = (Arc::clone(&new), Arc::clone(&audit));
+            Box::pin(async move { accept::accept(conn, &clock, &new, &audit).await })
+        })
+        .await
+    }
+
+    async fn find(&self, seen: Visibility, run: RunId) -> Result<Option<Run>, RunStoreError> {
+        self.pool
+            .read(move |conn| Box::pin(async move { Ok(read::find(conn, seen, run).await?) }))
+            .await
+    }
+
+    async fn list(
+        &self,
+        seen: Visibility,
+        filter: RunFilter,
+        page: PageRequest,
+    ) -> Result<Page<Run>, RunStoreError> {
+        let filter = Arc::new(filter);
+        self.pool
+            .read(move |conn| {
+                let filter = Arc::clone(&filter);
+                Box::pin(async move { Ok(read::list(conn, seen, &filter, page).await?) })
+            })
+            .await
+    }
+
+    async fn tool_calls(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Vec<ToolCall>>, RunStoreError> {
+        self.pool
+            .read(move |conn| {
+                Box::pin(async move {
+                    if !read::is_seen(conn, seen, run).await? {
+                        return Ok(None);
+                    }
+                    Ok(Some(journal::calls(conn, run, None).await?))
+                })
+            })
+            .await
+    }
+
+    async fn events(
+        &self,
+        seen: Visibility,
+        run: RunId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Option<Vec<Event>>, RunStoreError> {
+        self.pool
+            .read(move |conn| {
+                Box::pin(async move {
+                    if !read::is_seen(conn, seen, run).await? {
+                        return Ok(None);
+                    }
+                    Ok(Some(read::events(conn, run, after, limit).await?))
+                })
+            })
+            .await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
+        let clock = self.clock.clone();
+        let taken = self.pool.transact(move |conn| {
+            let clock = clock.clone();
+            Box::pin(async move { claim::take(conn, &clock, &request).await })
+        });
+        let taken: Result<Vec<claim::Taken>, Error> = taken.await;
+        let taken = match taken {
+            // The database's last word on promise 5: somebody was faster.
+            Err(error) if error.constraint() == Some("running_runs_pkey") => Vec::new(),
+            taken => taken?,
+        };
+        let remember = |taken: claim::Taken| {
+            if taken.claimed.context.is_ok() {
+                self.held.keep(taken.claimed.run.clone(), taken.line);
+            }
+            taken.claimed
+        };
+        Ok(taken.into_iter().map(remember).collect())
+    }
+
+    async fn renew(
+        &self,
+        owner: OwnerId,
+        held: Vec<Held>,
+        ttl: Duration,
+    ) -> Result<Renewal, RunStoreError> {
+        let clock = self.clock.clone();
+        let renewing = Arc::new(leases::Renewing::new(owner, held, ttl));
+        let renewal = self.lane.run(move |conn| {
+            let (clock, renewing) = (clock.clone(), Arc::clone(&renewing));
+            Box::pin(async move { renewing.renew(conn, &clock).await })
+        });
+        let renewal: Result<Renewal, Error> = renewal.await;
+        let renewal = renewal?;
+        self.held.retain(owner, &leases::in_force(owner, &renewal));
+        Ok(renewal)
+    }
+
+    async fn cancels(&self, owner: OwnerId) -> Result<Vec<Lease>, RunStoreError> {
+        self.lane
+            .run(move |conn| Box::pin(async move { Ok(leases::cancels(conn, owner).await?) }))
+            .await
+    }
+
+    async fn repair(&self, change: Repair) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::Repair(change)).await
+    }
+
+    async fn answer(&self, change: Answer) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::Answer(change)).await
+    }
+
+    async fn resume(&self, change: Resume) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::Resume(change)).await
+    }
+
+    async fn record(&self, change: Record) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::Record(change)).await
+    }
+
+    async fn complete_turn(&self, change: Boundary) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::CompleteTurn(change))
+            .await
+    }
+
+    async fn retry(&self, change: Retry) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::Retry(change)).await
+    }
+
+    async fn give_back(&self, change: GiveBack) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::GiveBack(change)).await
+    }
+
+    async fn finish(&self, change: End) -> Result<Written, RunStoreError> {
+        self.fenced(change.lease, Change::Finish(change)).await
+    }
+
+    async fn request_cancel(
+        &self,
+        seen: Visibility,
+        run: RunId,
+        audit: NewAudit,
+    ) -> Result<Cancelled, RunStoreError> {
+        let audit = Arc::new(audit);
+        self.attempted(move |conn, clock| {
+            let audit = Arc::clone(&audit);
+            Box::pin(async move { cancel::request_cancel(conn, &clock, seen, run, &audit).await })
+        })
+        .await
+    }
+
+    async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError> {
+        let clock = self.clock.clone();
+        self.lane
+            .transact(move |conn| {
+                let clock = clock.clone();
+                Box::pin(async move { leases::reclaim(conn, &clock, request).await })
+            })
+            .await
+    }
+}
+
+/// Why a try of a change was undone.
+#[derive(Debug, Error)]
+enum Undone {
+    /// Something is not as it was when it was read; the next try sees how it is.
+    #[error("somebody was in the way")]
+    InTheWay,
+    /// It cannot be made.
+    #[error(transparent)]
+    For(#[from] RunStoreError),
+}
+
+impl From<Error> for Undone {
+    fn from(error: Error) -> Self {
+        Self::For(error.into())
+    }
+}
+
+impl PostgresStore {
+    /// Tries a change in one transaction after the other, until nobody is in the way.
+    async fn attempted<T, F>(&self, change: F) -> Result<T, RunStoreError>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut PgConnection, StoreClock) -> BoxFuture<'c, Result<T, Undone>>
+            + Send
+            + Sync
+            + 'static,
+    {
+        let change = Arc::new(change);
+        for _ in 0..TRIES {
+            let (change, clock) = (Arc::clone(&change), self.clock.clone());
+            let made = self.pool.transact(move |conn| change(conn, clock.clone()));
+            match made.await {
+                Ok(made) => return Ok(made),
+                Err(Undone::InTheWay) => {}
+                Err(Undone::For(error)) => return Err(error),
+            }
+        }
+        Err(contended())
+    }
+}

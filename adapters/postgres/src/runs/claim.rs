@@ -1,0 +1,341 @@
+//! Handing runs out, in one transaction for the whole batch: choose and lock, write, read what the
+//! executors need.
+//!
+//! What is locked is each run's session, and what others have locked is passed over: of any number of
+//! claimers each gets other runs, and none waits. Whether a run is still what it seemed when it was
+//! chosen the write compares.
+//!
+//! The cap of a tenant is a rule over many rows, and no column counts them: it would be one hot row of
+//! every claim and every end. Who claims under a cap locks the tenants first, so that one claimer at a
+//! time counts; and counts in a second statement, since a statement sees nothing that was committed while
+//! it waited for its locks.
+
+use std::collections::BTreeMap;
+
+use hango_domain::agent::AgentSnapshot;
+use hango_domain::conversation::Message;
+use hango_domain::event::Event;
+use hango_domain::journal::{ToolCall, has_open_answer};
+use hango_domain::run::{Change, Run};
+use hango_domain::session::SessionLine;
+use hango_domain::{RunId, SessionId, Timestamp};
+use hango_ports::StoreFailure;
+use hango_ports::run_store::{ClaimRequest, Claimed, RunContext, Standing};
+use sqlx::PgConnection;
+
+use super::change::decide;
+use super::load::{Loaded, loaded_columns, loaded_joins};
+use super::store;
+use super::writes::Writes;
+use crate::clock::StoreClock;
+use crate::error::Error;
+use crate::rows::{self, integer, small};
+
+/// A claim, and where its session stands after it.
+pub(super) struct Taken {
+    pub(super) claimed: Claimed,
+    pub(super) line: SessionLine,
+}
+
+/// What [`hango_domain::queue::eligible`] asks of a queued run `q` alone, whose session is `s` and whose
+/// row is `r`: the first of its session that has not ended, due, of a memory format that the claimer
+/// reads. Parameters: 1 what stands in for the database's time, 2 the format.
+macro_rules! is_due_head {
+    () => {
+        "(q.available_at is null or q.available_at <= coalesce($1, statement_timestamp()))
+           and r.state_version <= $2
+           and s.running_run is null
+           and not exists (
+               select from queued_runs e
+               where e.session_id = q.session_id and e.session_no < q.session_no)"
+    };
+}
+
+/// The tenants that have queued runs, found one after the other in the index.
+macro_rules! waiting_tenants {
+    () => {
+        "with recursive waiting (tenant_id) as (
+             (select q.tenant_id from queued_runs q order by q.tenant_id limit 1)
+             union all
+             select (select q.tenant_id from queued_runs q where q.tenant_id > w.tenant_id
+                     order by q.tenant_id limit 1)
+             from waiting w where w.tenant_id is not null
+         )"
+    };
+}
+
+/// Reads the chosen `heads`, and locks their sessions. What can have become otherwise since they were
+/// chosen is asked again of the row that is locked.
+macro_rules! locked_heads {
+    () => {
+        concat!(
+            "select ",
+            loaded_columns!(),
+            ", a.snapshot
+             from heads h
+             join runs r on r.id = h.run_id",
+            loaded_joins!(),
+            "left join agent_snapshots a on a.agent_id = r.agent_id and a.version = r.agent_version
+             where s.running_run is null
+             order by h.round, h.created_at, h.run_id
+             limit $3
+             for no key update of s skip locked"
+        )
+    };
+}
+
+/// The runs to claim, in order: [`hango_domain::queue::eligible`], in SQL. Of each tenant twice as many
+/// are looked at as are asked for, its oldest, so that there is something left where another claimer is
+/// at work on the first; then tenants take turns (`round`).
+///
+/// Parameters: 3 how many, 4 the cap of a tenant (0 for none), 5 is null.
+pub(super) const ELIGIBLE: &str = concat!(
+    waiting_tenants!(),
+    ",
+     heads as (
+         select q.run_id, q.created_at, q.round
+         from waiting w
+         join tenants t on t.id = w.tenant_id and t.status = 'active'
+         cross join lateral (
+             select q.run_id, q.created_at,
+                 row_number() over (order by q.created_at, q.run_id) as round
+             from queued_runs q
+             join runs r on r.id = q.run_id
+             join sessions s on s.id = q.session_id
+             where q.tenant_id = w.tenant_id and ",
+    is_due_head!(),
+    "        order by q.created_at, q.run_id
+             limit 2 * $3
+         ) q
+         where $4 = 0 or q.round <= $4 - (select count(*) from running_runs x
+                                          where x.tenant_id = w.tenant_id)
+     ) ",
+    locked_heads!(),
+);
+
+/// This run, if it may be claimed: it stands behind nobody but the earlier runs of its session and its
+/// tenant's cap. Parameter 5 names it.
+pub(super) const ELIGIBLE_ALONE: &str = concat!(
+    "with heads as (
+         select q.run_id, q.created_at, 1 as round
+         from runs r
+         join queued_runs q on q.session_id = r.session_id and q.session_no = r.session_no
+         join sessions s on s.id = r.session_id
+         join tenants t on t.id = r.tenant_id and t.status = 'active'
+         where r.id = $5
+           and ($4 = 0 or $4 > (select count(*) from running_runs x
+                                where x.tenant_id = r.tenant_id))
+           and ",
+    is_due_head!(),
+    ") ",
+    locked_heads!(),
+);
+
+/// Locks the tenants that have queued runs, in an order that all claimers share.
+pub(super) const LOCK_TENANTS: &str = concat!(
+    waiting_tenants!(),
+    "select from tenants t
+     where t.id in (select w.tenant_id from waiting w)
+     order by t.id
+     for no key update"
+);
+
+/// Claims what is eligible. A run whose row cannot be read is left where it is, and said in the log:
+/// nobody else has to wait for it.
+pub(super) async fn take(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    request: &ClaimRequest,
+) -> Result<Vec<Taken>, Error> {
+    if request.limits.running_per_tenant > 0 {
+        sqlx::query(LOCK_TENANTS).execute(&mut *conn).await?;
+    }
+    let chosen = choose(conn, clock, request).await?;
+    let Some(first) = chosen.first() else {
+        return Ok(Vec::new());
+    };
+    let mut writes = Writes::new(first.loaded.now);
+    let mut decided = Vec::with_capacity(chosen.len());
+    for Chosen { loaded, snapshot } in chosen {
+        let change = Change::Claim {
+            owner: request.owner,
+            ttl: request.ttl,
+        };
+        // What the rule forbids now was another run when it was chosen.
+        if let Ok((applied, line)) = decide(&mut writes, &loaded.run, loaded.line, change) {
+            decided.push(Decided {
+                run: applied.run,
+                events: applied.events,
+                line,
+                agent: match loaded.damage {
+                    Some(damage) => Err(damage),
+                    None => snapshot,
+                },
+            });
+        }
+    }
+    let stored = store::store(conn, &writes).await?;
+    decided.retain(|it| stored.standing(it.run.id).is_some());
+    let runs: Vec<&Run> = decided.iter().map(|it| &it.run).collect();
+    let mut histories = histories(conn, &runs).await?;
+    let mut calls = open_calls(conn, &runs).await?;
+    let with_context = decided.into_iter().filter_map(|it| {
+        let history = histories
+            .remove(&it.run.session_id)
+            .unwrap_or(Ok(Vec::new()));
+        let calls = calls.remove(&it.run.id).unwrap_or(Ok(Vec::new()));
+        let standing = stored.standing(it.run.id)?;
+        it.taken(writes.at, standing, history, calls)
+    });
+    Ok(with_context.collect())
+}
+
+/// A run that was chosen and is locked.
+struct Chosen {
+    loaded: Loaded,
+    snapshot: Result<AgentSnapshot, Error>,
+}
+
+async fn choose(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    request: &ClaimRequest,
+) -> Result<Vec<Chosen>, Error> {
+    let limits = request.limits;
+    let statement = match request.only {
+        None => ELIGIBLE,
+        Some(_) => ELIGIBLE_ALONE,
+    };
+    let rows = sqlx::query(statement)
+        .bind(clock.given())
+        .bind(small(limits.memory_version))
+        .bind(integer(u64::from(limits.runs)))
+        .bind(integer(u64::from(limits.running_per_tenant)))
+        .bind(request.only.map(|run| run.0))
+        .fetch_all(conn)
+        .await?;
+    let mut chosen = Vec::with_capacity(rows.len());
+    for row in &rows {
+        match Loaded::new(row) {
+            Ok(loaded) => chosen.push(Chosen {
+                loaded,
+                snapshot: rows::agent_snapshot(row),
+            }),
+            Err(error @ Error::Unreadable { .. }) => {
+                tracing::error!(%error, "a queued run cannot be claimed");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(chosen)
+}
+
+/// A claim, as far as it was decided.
+struct Decided {
+    run: Run,
+    events: Vec<Event>,
+    line: SessionLine,
+    agent: Result<AgentSnapshot, Error>,
+}
+
+impl Decided {
+    fn taken(
+        self,
+        now: Timestamp,
+        standing: Standing,
+        history: Result<Vec<Message>, Error>,
+        calls: Result<Vec<ToolCall>, Error>,
+    ) -> Option<Taken> {
+        let context = self.agent.and_then(|agent| {
+            Ok(RunContext {
+                agent,
+                history: history?,
+                calls: calls?,
+            })
+        });
+        Some(Taken {
+            line: self.line,
+            claimed: Claimed {
+                lease: self.run.lease()?,
+                elapsed: now.since(self.run.started_at.unwrap_or(now)),
+                run: self.run,
+                standing,
+                events: self.events,
+                context: context.map_err(StoreFailure::from),
+            },
+        })
+    }
+}
+
+/// Every message of each run's session, oldest first. What cannot be read is that session's alone.
+async fn histories(
+    conn: &mut PgConnection,
+    runs: &[&Run],
+) -> Result<BTreeMap<SessionId, Result<Vec<Message>, Error>>, Error> {
+    let sessions: Vec<_> = runs.iter().map(|run| run.session_id.0).collect();
+    let rows = sqlx::query(
+        "select m.id, m.session_id, m.run_id, m.seq, m.role, m.content, m.stop_reason, m.usage, \
+             m.partial, m.created_at
+         from unnest($1::uuid[]) as s (id)
+         cross join lateral (
+             select * from messages where session_id = s.id order by seq offset 0) m",
+    )
+    .bind(sessions)
+    .fetch_all(conn)
+    .await?;
+    let mut histories = BTreeMap::new();
+    for row in &rows {
+        let session = rows::session_of(row)?;
+        collect(
+            histories.entry(session).or_insert(Ok(Vec::new())),
+            rows::message(row),
+        );
+    }
+    Ok(histories)
+}
+
+/// The journal of each run's answered turn that is not complete.
+async fn open_calls(
+    conn: &mut PgConnection,
+    runs: &[&Run],
+) -> Result<BTreeMap<RunId, Result<Vec<ToolCall>, Error>>, Error> {
+    let open: Vec<_> = runs.iter().filter(|run| has_open_answer(run)).collect();
+    if open.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<_> = open.iter().map(|run| run.id.0).collect();
+    let turns: Vec<_> = open
+        .iter()
+        .map(|run| small(run.progress.answered_turn))
+        .collect();
+    let rows = sqlx::query(
+        "select c.id, c.run_id, c.turn, c.position, c.tool_use_id, c.name, c.input, \
+             c.invalid_input, c.state, c.executions, c.result, c.started_at, c.finished_at
+         from unnest($1::uuid[], $2::int[]) as r (id, turn)
+         cross join lateral (
+             select * from tool_calls
+             where run_id = r.id and turn = r.turn order by position offset 0) c",
+    )
+    .bind(ids)
+    .bind(turns)
+    .fetch_all(conn)
+    .await?;
+    let mut calls = BTreeMap::new();
+    for row in &rows {
+        let run = rows::run_of(row)?;
+        collect(
+            calls.entry(run).or_insert(Ok(Vec::new())),
+            rows::tool_call(row),
+        );
+    }
+    Ok(calls)
+}
+
+/// Adds what was read to a list; the first error stands for all of it.
+fn collect<T>(list: &mut Result<Vec<T>, Error>, read: Result<T, Error>) {
+    match (list.as_mut(), read) {
+        (Ok(list), Ok(item)) => list.push(item),
+        (Ok(_), Err(error)) => *list = Err(error),
+        (Err(_), _) => {}
+    }
+}

@@ -1,0 +1,143 @@
+//! Reading runs to change them, with all that a change has to know.
+
+use hango_domain::access::Visibility;
+use hango_domain::run::Run;
+use hango_domain::session::SessionLine;
+use hango_domain::{RunId, SessionId, Timestamp};
+use hango_ports::run_store::Standing;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+
+use crate::clock::StoreClock;
+use crate::error::Error;
+use crate::rows::{self, ReadRun};
+
+/// A run with all that a change of it has to know.
+pub(crate) struct Loaded {
+    pub(crate) run: Run,
+    /// See [`ReadRun::damage`].
+    pub(crate) damage: Option<Error>,
+    pub(crate) line: SessionLine,
+    pub(crate) standing: Standing,
+    /// The moment at which it was read.
+    pub(crate) now: Timestamp,
+}
+
+impl Loaded {
+    /// Out of the columns of [`loaded_columns`].
+    pub(crate) fn new(row: &PgRow) -> Result<Self, Error> {
+        let ReadRun { run, damage } = rows::run(row)?;
+        Ok(Self {
+            run,
+            damage,
+            line: rows::session_line(row)?,
+            standing: rows::standing(row)?,
+            now: rows::now(row)?,
+        })
+    }
+}
+
+/// The columns of a run to be changed, for [`loaded_from`]. Parameter 1 stands in for the database's time
+/// where it is not null. `last_seq` is read from the messages: the session's row has it only while none
+/// of its runs is running.
+macro_rules! loaded_columns {
+    () => {
+        concat!(
+            crate::rows::run_columns!(),
+            ", s.pending_runs, s.running_run, s.last_run_no, \
+               coalesce((select m.seq from messages m where m.session_id = r.session_id \
+                   order by m.seq desc limit 1), 0) as last_seq, \
+               s.created_by as session_created_by, \
+               u.status as creator_status, u.role as creator_role, t.status as tenant_status, \
+               coalesce($1, clock_timestamp()) as now"
+        )
+    };
+}
+pub(super) use loaded_columns;
+
+/// The tables beside `runs r` that have [`loaded_columns`].
+macro_rules! loaded_joins {
+    () => {
+        " join sessions s on s.id = r.session_id \
+          join users u on u.id = r.created_by \
+          join tenants t on t.id = r.tenant_id "
+    };
+}
+pub(super) use loaded_joins;
+
+/// A run, whoever may see it.
+pub(crate) async fn load(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    run: RunId,
+) -> Result<Option<Loaded>, Error> {
+    let row = sqlx::query(concat!(
+        "select ",
+        loaded_columns!(),
+        " from runs r",
+        loaded_joins!(),
+        "where r.id = $2"
+    ))
+    .bind(clock.given())
+    .bind(run.0)
+    .fetch_optional(conn)
+    .await?;
+    let loaded = row.as_ref().map(Loaded::new).transpose()?;
+    told(clock, loaded.as_ref());
+    Ok(loaded)
+}
+
+/// A run that the caller sees.
+pub(crate) async fn load_seen(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    seen: Visibility,
+    run: RunId,
+) -> Result<Option<Loaded>, Error> {
+    let row = sqlx::query(concat!(
+        "select ",
+        loaded_columns!(),
+        " from runs r",
+        loaded_joins!(),
+        "where r.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)"
+    ))
+    .bind(clock.given())
+    .bind(run.0)
+    .bind(seen.tenant.0)
+    .bind(seen.creator.map(|user| user.0))
+    .fetch_optional(conn)
+    .await?;
+    let loaded = row.as_ref().map(Loaded::new).transpose()?;
+    told(clock, loaded.as_ref());
+    Ok(loaded)
+}
+
+/// The runs of a session that have not ended, in their order. The session is locked, and so is the one
+/// that is running: nobody else changes them.
+pub(crate) async fn pending(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    session: SessionId,
+) -> Result<Vec<Loaded>, Error> {
+    let rows = sqlx::query(concat!(
+        "select ",
+        loaded_columns!(),
+        " from (select run_id from queued_runs where session_id = $2
+                union all
+                select run_id from running_runs where session_id = $2) as pending
+          cross join lateral (select * from runs where runs.id = pending.run_id offset 0) r",
+        loaded_joins!(),
+        "order by r.session_no"
+    ))
+    .bind(clock.given())
+    .bind(session.0)
+    .fetch_all(conn)
+    .await?;
+    rows::all(&rows, Loaded::new)
+}
+
+fn told(clock: &StoreClock, loaded: Option<&Loaded>) {
+    if let Some(loaded) = loaded {
+        clock.told(loaded.now);
+    }
+}

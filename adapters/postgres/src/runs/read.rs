@@ -1,0 +1,145 @@
+//! Reading runs and their events.
+
+use hango_domain::RunId;
+use hango_domain::access::Visibility;
+use hango_domain::event::Event;
+use hango_domain::run::{Run, RunStatus};
+use hango_ports::page::{Page, PageRequest, Position};
+use hango_ports::run_store::RunFilter;
+use sqlx::PgConnection;
+
+use crate::audit::{behind, one_more};
+use crate::error::Error;
+use crate::rows::{self, integer, run_columns};
+
+/// A run that the caller sees.
+pub(super) async fn find(
+    conn: &mut PgConnection,
+    seen: Visibility,
+    run: RunId,
+) -> Result<Option<Run>, Error> {
+    let row = sqlx::query(concat!(
+        "select ",
+        run_columns!(),
+        " from runs r join sessions s on s.id = r.session_id
+         where r.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)"
+    ))
+    .bind(run.0)
+    .bind(seen.tenant.0)
+    .bind(seen.creator.map(|user| user.0))
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| rows::run(&row)?.whole()).transpose()
+}
+
+/// Whether the caller sees the run.
+pub(super) async fn is_seen(
+    conn: &mut PgConnection,
+    seen: Visibility,
+    run: RunId,
+) -> Result<bool, Error> {
+    let found = sqlx::query(
+        "select from runs r join sessions s on s.id = r.session_id
+         where r.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)",
+    )
+    .bind(run.0)
+    .bind(seen.tenant.0)
+    .bind(seen.creator.map(|user| user.0))
+    .fetch_optional(conn)
+    .await?;
+    Ok(found.is_some())
+}
+
+/// A list of `$runs`, which all are of the tenant.
+macro_rules! listed {
+    ($runs:literal) => {
+        concat!(
+            "select ",
+            run_columns!(),
+            " from ",
+            $runs,
+            " join sessions s on s.id = r.session_id
+             where r.tenant_id = $1
+               and ($2::uuid is null or s.created_by = $2)
+               and (r.created_at, r.id) < ($3, $4)
+               and (cardinality($5::text[]) = 0 or r.state = any($5))
+               and ($6::uuid is null or r.agent_id = $6)
+               and ($7::uuid is null or r.session_id = $7)
+             order by r.created_at desc, r.id desc
+             limit $8"
+        )
+    };
+}
+
+/// Of a tenant, newest first.
+pub(super) const LIST: &str = listed!("runs r");
+
+/// Of a session: a subquery that is read for itself, so that the session decides which index serves it.
+pub(super) const LIST_OF_SESSION: &str =
+    listed!("(select * from runs where runs.session_id = $7 offset 0) r");
+
+/// Of what has not ended.
+pub(super) const LIST_PENDING: &str = listed!(
+    "(select run_id from queued_runs where tenant_id = $1
+      union all
+      select run_id from running_runs where tenant_id = $1) as pending
+      cross join lateral (select * from runs where runs.id = pending.run_id offset 0) r"
+);
+
+/// Runs that the caller sees, newest first.
+pub(super) async fn list(
+    conn: &mut PgConnection,
+    seen: Visibility,
+    filter: &RunFilter,
+    page: PageRequest,
+) -> Result<Page<Run>, Error> {
+    let pending = |state: &RunStatus| !state.is_terminal();
+    let statement = if filter.session.is_some() {
+        LIST_OF_SESSION
+    } else if !filter.states.is_empty() && filter.states.iter().all(pending) {
+        LIST_PENDING
+    } else {
+        LIST
+    };
+    let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
+    let rows = sqlx::query(statement)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .bind(behind(page).0)
+        .bind(behind(page).1)
+        .bind(states)
+        .bind(filter.agent.map(|agent| agent.0))
+        .bind(filter.session.map(|session| session.0))
+        .bind(one_more(page))
+        .fetch_all(conn)
+        .await?;
+    let runs = rows::all(&rows, |row| rows::run(row)?.whole())?;
+    Ok(Page::of(runs, page.limit, |run| Position {
+        at: run.created_at,
+        id: run.id.0,
+    }))
+}
+
+/// At most `limit` events of a run behind a number, in order. The first row may have some that are not
+/// behind it, the last one some too many.
+pub(super) async fn events(
+    conn: &mut PgConnection,
+    run: RunId,
+    after: u64,
+    limit: u32,
+) -> Result<Vec<Event>, Error> {
+    let rows = sqlx::query(
+        "select run_id, n, attempt, version, at, told from events
+         where run_id = $1 and n > $2
+         order by n
+         limit $3",
+    )
+    .bind(run.0)
+    .bind(integer(after))
+    .bind(i64::from(limit))
+    .fetch_all(conn)
+    .await?;
+    let told = rows::all(&rows, rows::events)?;
+    let behind = told.into_iter().flatten().filter(|event| event.n > after);
+    Ok(behind.take(limit as usize).collect())
+}
