@@ -37,6 +37,9 @@ use crate::runs::HeldRuns;
 /// Every statement of this crate stays prepared.
 const STATEMENTS: usize = 256;
 
+/// A connection that lay idle for less is used without asking whether it lives.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// Connections that are not the pool's: the kept one, and the listener's.
 const RESERVED: u32 = 2;
 
@@ -51,6 +54,10 @@ const SETTINGS: [(&str, &str); 7] = [
     ("tcp_keepalives_count", "3"),
     ("tcp_user_timeout", "20000"),
 ];
+
+/// The kept connection waits less for a lock: as long as a holder's write takes, which has the row of
+/// a lease that is to be renewed, and no longer than all others of the process can wait behind it.
+const LANE_LOCK_TIMEOUT: (&str, &str) = ("lock_timeout", "250ms");
 
 /// The same behind a pooler, for one transaction; its connections are the pooler's to keep alive.
 const BEGIN_POOLED: &str = "begin; \
@@ -137,11 +144,12 @@ impl PostgresStore {
         let limits = Limits {
             connections: options.max_connections - RESERVED,
             patience: options.patience,
+            fresh: FRESH,
             connect: if pooled { url } else { direct.clone() },
             begin: if pooled { BEGIN_POOLED } else { "begin" },
         };
         let lane = Lane::new(Limits {
-            connect: direct.clone(),
+            connect: direct.clone().options([LANE_LOCK_TIMEOUT]),
             begin: "begin",
             ..limits.clone()
         });

@@ -7,11 +7,14 @@
 //!   end well is closed hard and never used again; its place is free at once. (The driver's own pool
 //!   asks each connection whether it lives when it takes it back, which costs a round trip, and waits
 //!   for the answer without end where a socket died silently: its issue 4349.)
-//! * A connection that lay idle for a while, or when another one was lost, is asked whether it lives
-//!   before it is used. The one that was used last goes first, so that the others can be given up.
+//! * A connection that lay idle for a while is asked whether it lives before it is used. When one was
+//!   lost, those that wait are closed as well. The one that was used last goes first, so that the
+//!   others can be given up.
 //! * Work that another transaction got in the way of is repeated a few times, whole.
 
 mod places;
+#[cfg(test)]
+mod tests;
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;

@@ -258,6 +258,7 @@ fn configuration(port: u16, settings: &Settings) -> String {
         ("max_connections", "500"),
         ("shared_buffers", "64MB"),
         ("log_line_prefix", "%m [%p] %q%d "),
+        ("log_checkpoints", "off"),
     ];
     let mut text = String::new();
     for (name, value) in own {

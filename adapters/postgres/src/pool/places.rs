@@ -11,10 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, may_connect_soon};
 
-/// A connection that lay idle for less is used without asking whether it lives.
-const FRESH: Duration = Duration::from_secs(1);
-
-/// How long the answer may take.
+/// How long the answer may take to whether a connection lives.
 const PING: Duration = Duration::from_secs(1);
 
 /// How long a connection may lie idle.
@@ -33,6 +30,8 @@ pub(crate) struct Limits {
     pub(crate) connections: u32,
     /// How long to wait for one.
     pub(crate) patience: Duration,
+    /// A connection that lay idle for longer is asked whether it lives.
+    pub(crate) fresh: Duration,
     /// How one is made.
     pub(crate) connect: PgConnectOptions,
     /// What a transaction begins with.
@@ -53,16 +52,9 @@ pub(crate) struct Places(Arc<Inner>);
 struct Inner {
     limits: Limits,
     free: Arc<Semaphore>,
-    idle: Mutex<Idle>,
+    /// The connections that wait, the one that was used last at the end.
+    waiting: Mutex<Vec<Waiting>>,
     closed: AtomicBool,
-}
-
-/// The connections that wait, the one that was used last at the end.
-#[derive(Default)]
-struct Idle {
-    waiting: Vec<Waiting>,
-    /// When a connection was lost; the others may have been as well.
-    lost: Option<Instant>,
 }
 
 struct Waiting {
@@ -85,7 +77,7 @@ impl Places {
         Self(Arc::new(Inner {
             limits,
             free: Arc::new(free),
-            idle: Mutex::default(),
+            waiting: Mutex::default(),
             closed: AtomicBool::new(false),
         }))
     }
@@ -108,11 +100,13 @@ impl Places {
         }
         let place = self.0.free.clone().acquire_owned().await;
         let place = place.map_err(|_| Error::Closed)?;
-        while let Some((mut waiting, doubtful)) = self.pop() {
-            if doubtful && !lives(&mut waiting.conn).await {
-                continue;
+        let waiting = self.waiting().pop();
+        if let Some(mut waiting) = waiting {
+            let fresh = waiting.since.elapsed() < self.limits().fresh;
+            if fresh || lives(&mut waiting.conn).await {
+                return Ok(self.held(waiting.conn, waiting.made, place));
             }
-            return Ok(self.held(waiting.conn, waiting.made, place));
+            self.doubt_all();
         }
         let mut pause = RETRY.0;
         loop {
@@ -135,17 +129,20 @@ impl Places {
         }
     }
 
-    /// The waiting connection that was used last, and whether it may be lost.
-    fn pop(&self) -> Option<(Waiting, bool)> {
-        let mut idle = self.idle();
-        let waiting = idle.waiting.pop()?;
-        let doubtful =
-            waiting.since.elapsed() > FRESH || idle.lost.is_some_and(|lost| waiting.since <= lost);
-        Some((waiting, doubtful))
+    fn waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        let waiting = self.0.waiting.lock();
+        waiting.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn idle(&self) -> MutexGuard<'_, Idle> {
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// One was lost: those that wait may be as well, and others are soon made.
+    fn doubt_all(&self) {
+        self.waiting().clear();
+    }
+
+    /// How many places are free.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.0.free.available_permits()
     }
 
     /// Waits until every place is free, or for as long as a use may take; then closes what waits.
@@ -157,7 +154,7 @@ impl Places {
         if ended.is_err() {
             tracing::warn!("work with the database goes on while its connections are closed");
         }
-        let waiting = std::mem::take(&mut self.idle().waiting);
+        let waiting = std::mem::take(&mut *self.waiting());
         for waiting in waiting {
             if let Ok(Err(error)) = timeout(PING, waiting.conn.close()).await {
                 tracing::debug!(%error, "a connection was not closed cleanly");
@@ -176,23 +173,23 @@ impl Held {
         if self.made.elapsed() > LIFE {
             return;
         }
-        let mut idle = self.places.idle();
+        let mut waiting = self.places.waiting();
         let needless = |waiting: &Waiting| waiting.since.elapsed() > IDLE;
-        let needless = idle.waiting.iter().take_while(|w| needless(w)).count();
-        idle.waiting.drain(..needless);
-        idle.waiting.push(Waiting {
+        let needless = waiting.iter().take_while(|one| needless(one)).count();
+        waiting.drain(..needless);
+        waiting.push(Waiting {
             conn: self.conn,
             made: self.made,
             since: Instant::now(),
         });
-        drop(idle);
+        drop(waiting);
         // Only now, or the next one would make another connection.
         drop(self.place);
     }
 
-    /// Closes the connection, and lets the others be asked whether they live.
+    /// Closes the connection, and those that wait.
     pub(crate) fn lost(self) {
-        self.places.idle().lost = Some(Instant::now());
+        self.places.doubt_all();
     }
 }
 
