@@ -5,6 +5,7 @@
 //! stops before it begins anything it might not finish as the holder.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +18,13 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Leases {
     margin: Duration,
     held: Mutex<BTreeMap<Held, Hold>>,
+    /// How many times claims were asked for, and how many of these times are over.
+    claims_begun: AtomicU64,
+    claims_over: AtomicU64,
 }
+
+/// A time at which claims are asked for. Dropping it says that what it brought is held by now.
+pub(super) struct Claiming<'a>(&'a Leases);
 
 #[derive(Clone)]
 struct Hold {
@@ -37,7 +44,25 @@ impl Leases {
         Self {
             margin,
             held: Mutex::default(),
+            claims_begun: AtomicU64::new(0),
+            claims_over: AtomicU64::new(0),
         }
+    }
+
+    /// Claims are asked for from now on, one time after the other.
+    pub(super) fn claiming(&self) -> Claiming<'_> {
+        self.claims_begun.fetch_add(1, Ordering::SeqCst);
+        Claiming(self)
+    }
+
+    /// The last time at which claims were asked for, counting from 1.
+    pub(super) fn last_claiming(&self) -> u64 {
+        self.claims_begun.load(Ordering::SeqCst)
+    }
+
+    /// Whether what came of that time, and of all before it, is held or will never be.
+    pub(super) fn is_over(&self, claiming: u64) -> bool {
+        self.claims_over.load(Ordering::SeqCst) >= claiming
     }
 
     /// The claims held now, in an order that is always the same.
@@ -117,6 +142,12 @@ impl LeaseGuard {
                 () = tokio::time::sleep_until(self.trusted_until()) => {}
             }
         }
+    }
+}
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        self.0.claims_over.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -50,7 +50,7 @@ use gate::ProviderGate;
 use leases::Leases;
 use tasks::{Executors, PresentRuntime};
 
-pub use tasks::Tasks;
+pub use tasks::{Over, Tasks};
 
 /// After what time a store that did not answer is asked again, where the regular interval is longer.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -113,7 +113,7 @@ pub struct EngineSettings {
 /// An engine that executes. Dropping it without [`drain`](Self::drain) is a crash, which is safe.
 pub struct Engine {
     shared: Arc<Shared>,
-    renewal: renewal::Renewal,
+    renewal: Over,
     /// Nothing is claimed or renewed any more once the engine is gone.
     stops: DropGuard,
 }
@@ -172,7 +172,7 @@ impl Engine {
             parts,
             settings,
         });
-        let renewal = renewal::Renewal::start(Arc::clone(&shared))?;
+        let renewal = renewal::start(&shared)?;
         supervise::keep("scheduler", &shared, scheduler::run);
         supervise::keep("sweep", &shared, sweep::run);
         supervise::keep("cancel poll", &shared, sweep::poll_cancels);
@@ -223,6 +223,6 @@ impl Engine {
             }
         }
         drop(stops);
-        renewal.join().await;
+        renewal.await;
     }
 }

@@ -2,55 +2,40 @@
 //! tool that blocks and no busy runtime can starve it. Where it cannot be kept up, the executors
 //! stop by themselves when their time is over.
 
-use std::collections::BTreeSet;
-use std::convert::Infallible;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hango_domain::run::{GiveBack, Lease, RequeueReason, WriteId};
 use hango_ports::run_store::Held;
-use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::tasks::Over;
 use super::{Shared, supervise};
 use crate::live;
 
-/// The renewal of an engine.
-pub(super) struct Renewal {
-    /// Never sent to; gone when renewal is over.
-    over: oneshot::Receiver<Infallible>,
-}
-
-impl Renewal {
-    pub(super) fn start(shared: Arc<Shared>) -> std::io::Result<Self> {
-        let (working, over) = oneshot::channel();
-        let tasks = Arc::clone(&shared.tasks);
-        tasks.spawn_apart(Box::pin(async move {
-            supervise::kept("renewal", shared, renew_for_ever).await;
-            drop(working);
-        }))?;
-        Ok(Self { over })
-    }
-
-    /// Waits for the end of the renewal, which comes when the engine stops.
-    pub(super) async fn join(self) {
-        // An error is the end.
-        let Err(_) = self.over.await;
-    }
+/// Starts the renewal of an engine; what is returned waits for its end, which comes when the engine stops.
+pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Over> {
+    let work = supervise::kept("renewal", Arc::clone(shared), renew_for_ever);
+    shared.tasks.spawn_apart(Box::pin(work))
 }
 
 async fn renew_for_ever(shared: Arc<Shared>) {
     let mut beat = tokio::time::interval(shared.settings.heartbeat);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut suspects = BTreeSet::new();
+    let mut suspects = Suspects::new();
     loop {
         beat.tick().await;
         renew(&shared, &mut suspects).await;
     }
 }
 
-/// Renews all claims once. `suspects` are claims in force that nobody here executed the last time.
-async fn renew(shared: &Shared, suspects: &mut BTreeSet<Lease>) {
+/// Claims in force that nobody here executes, and which asking for claims was the last when that was
+/// found: if they are its, they will be executed when it is over.
+type Suspects = BTreeMap<Lease, u64>;
+
+/// Renews all claims once. `suspects` are those of the last time.
+async fn renew(shared: &Shared, suspects: &mut Suspects) {
     let Shared {
         parts,
         settings,
@@ -90,26 +75,39 @@ async fn renew(shared: &Shared, suspects: &mut BTreeSet<Lease>) {
     }
 }
 
-/// Gives back claims whose answer was lost, or whose executor died. A claim that was being made during
-/// this renewal looks the same, so only what was there the last time too is an orphan.
-async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut BTreeSet<Lease>) {
-    let unknown: BTreeSet<Lease> = found
-        .into_iter()
-        .filter(|lease| {
-            !shared.leases.holds(Held {
-                run: lease.run,
-                attempt: lease.attempt,
-            })
-        })
-        .collect();
-    for lease in unknown.intersection(suspects) {
+/// Gives back claims whose answer was lost, or whose executor died. A claim that is being made looks the
+/// same, however long its answer takes, so nobody is an orphan before the claims are over that may have
+/// brought him.
+async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut Suspects) {
+    let leases = &shared.leases;
+    let last = leases.last_claiming();
+    let since = |lease: Lease| (lease, suspects.get(&lease).copied().unwrap_or(last));
+    let found: Suspects = found.into_iter().map(since).collect();
+    let (mut orphans, mut unknown) = (Vec::new(), Suspects::new());
+    for (lease, claiming) in found {
+        // Asked in this order: what is over has let go of nothing that is not held.
+        let is_over = leases.is_over(claiming);
+        let held = Held {
+            run: lease.run,
+            attempt: lease.attempt,
+        };
+        if leases.holds(held) {
+            continue;
+        }
+        unknown.insert(lease, claiming);
+        if is_over {
+            orphans.push(lease);
+        }
+    }
+    *suspects = unknown;
+    for lease in orphans {
         tracing::warn!(
             "hango.run.id" = %lease.run,
             attempt = lease.attempt,
             "a run is held here but not executed; it is given back"
         );
         let change = GiveBack {
-            lease: *lease,
+            lease,
             write: WriteId(shared.parts.ids.uuid()),
             reason: RequeueReason::Orphaned,
             delay: Duration::ZERO,
@@ -127,5 +125,4 @@ async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut BT
             ),
         }
     }
-    *suspects = unknown;
 }

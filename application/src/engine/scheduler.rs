@@ -101,6 +101,8 @@ async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> 
             memory_version: MEMORY_VERSION,
         },
     };
+    // Over when what was claimed is held.
+    let _claiming = shared.leases.claiming();
     let sent = Instant::now();
     let claimed = match shared.parts.runs.claim(request).await {
         Ok(claimed) => claimed,

@@ -1,6 +1,7 @@
 //! Where the work of an engine is performed: on the runtime that it was started on, with renewal apart from
 //! everything else, or wherever a simulation puts it, which holds up whole processes and kills them.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -12,13 +13,16 @@ pub trait Tasks: Send + Sync {
     /// Performs `work` beside everything else.
     fn spawn(&self, work: BoxFuture<'static, ()>);
 
-    /// Performs `work` where nothing else can starve it.
+    /// Performs `work` where nothing else can starve it; what is returned waits for its end.
     ///
     /// # Errors
     ///
     /// When there is no such place, because the operating system gives no thread.
-    fn spawn_apart(&self, work: BoxFuture<'static, ()>) -> std::io::Result<()>;
+    fn spawn_apart(&self, work: BoxFuture<'static, ()>) -> std::io::Result<Over>;
 }
+
+/// Ends when some work is over.
+pub type Over = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// The present runtime, and a thread with a runtime of its own for what must not be starved.
 pub(super) struct PresentRuntime;
@@ -28,14 +32,19 @@ impl Tasks for PresentRuntime {
         tokio::spawn(work);
     }
 
-    fn spawn_apart(&self, work: BoxFuture<'static, ()>) -> std::io::Result<()> {
+    fn spawn_apart(&self, work: BoxFuture<'static, ()>) -> std::io::Result<Over> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("hango-renewal".to_owned())
             .spawn(move || runtime.block_on(work))?;
-        Ok(())
+        Ok(Box::pin(async move {
+            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                tracing::error!("the renewal thread did not end well");
+            }
+        }))
     }
 }
 

@@ -1,10 +1,12 @@
 //! Renewal: in real time, on a thread of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hango_application::engine::EngineSettings;
 use hango_domain::event::EventKind;
 use hango_domain::run::{ChangeKind, RequeueReason, RunStatus};
+use tokio::sync::Semaphore;
 
 use crate::support::{Fault, Say, World, says, settings};
 
@@ -56,6 +58,29 @@ async fn a_claim_whose_answer_was_lost_is_given_back_long_before_its_lease_ends(
         let kinds: Vec<_> = events.into_iter().map(|it| it.kind).collect();
         assert_eq!(kinds.iter().filter(requeued).count(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_whose_answer_takes_longer_than_renewals_is_executed_and_not_given_back() {
+    let world = World::new().await;
+    world.provider.then(says("It is noon."));
+    let answer = Arc::new(Semaphore::new(0));
+    let held = Fault::AnswerHeld(Arc::clone(&answer));
+    world.store.spoil(ChangeKind::Claim, held);
+    let run = world.run().await;
+    let mut settings = short_leases();
+    settings.lease_ttl = Duration::from_hours(1);
+
+    let process = world.start(settings).await;
+    let beats = world.store.asked(ChangeKind::Renew) + 4;
+    let beaten = || world.store.asked(ChangeKind::Renew) >= beats;
+    world.until("renewals find the claim", beaten).await;
+    answer.add_permits(1);
+    let record = world.ended(run.id).await;
+    process.drain().await;
+
+    assert_eq!(record.run.state.status(), RunStatus::Succeeded);
+    assert_eq!((record.run.attempt, world.provider.count()), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,13 +7,15 @@
 //! Time is tokio's own, paused: it moves when nothing is left to do.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use hango_application::engine::Tasks;
+use hango_application::engine::{Over, Tasks};
+use tokio::sync::oneshot;
 use tokio::task::coop::unconstrained;
 
 use crate::dice::Dice;
@@ -122,7 +124,7 @@ impl Executor {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> T {
-        let (done, mut result) = tokio::sync::oneshot::channel();
+        let (done, mut result) = oneshot::channel();
         self.spawn(Group::WORLD, async move {
             drop(done.send(work.await));
         });
@@ -259,8 +261,15 @@ impl Tasks for OfProcess {
         self.executor.spawn(self.group, work);
     }
 
-    fn spawn_apart(&self, work: BoxFuture<'static, ()>) -> std::io::Result<()> {
-        self.executor.spawn(self.group, work);
-        Ok(())
+    fn spawn_apart(&self, work: BoxFuture<'static, ()>) -> std::io::Result<Over> {
+        let (working, over) = oneshot::channel::<Infallible>();
+        self.executor.spawn(self.group, async move {
+            work.await;
+            drop(working);
+        });
+        // An error is the end.
+        Ok(Box::pin(async move {
+            let Err(_) = over.await;
+        }))
     }
 }
