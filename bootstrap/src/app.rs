@@ -15,31 +15,41 @@ use hango_domain::layers;
 use hango_domain::retry::RetryPolicy;
 use hango_domain::tool::{Registry, Tool};
 use hango_openai::OpenAiProvider;
-use hango_ports::wake_up::Alone;
 use hango_ports::{Clock, Ids, Provider, Stores};
 use hango_scripted::ScriptedProvider;
-use hango_sqlite::SqliteStore;
 use hango_tools::{GetTime, HttpTool};
 
 use crate::config::{Config, Problems, ProviderConfig, ProviderKind, Settings};
-use crate::store;
+use crate::start;
+use crate::store::Store;
 use crate::system::{SteadyClock, SystemIds, WallClock};
 
-/// A server, wired but not listening.
+/// A server, wired, that executes nothing yet: its store may not be there.
+pub(crate) struct Wired {
+    store: Store,
+    /// Everything the API can do.
+    pub(crate) use_cases: Arc<UseCases>,
+    /// The stores, for what reads beside the API.
+    pub(crate) stores: Stores,
+    live: Arc<LiveEvents>,
+    parts: EngineParts,
+}
+
+/// A server whose store is up to date.
 pub(crate) struct App {
-    store: Arc<SqliteStore>,
+    store: Store,
     /// Everything the API can do.
     pub(crate) use_cases: Arc<UseCases>,
     /// The stores, for what reads beside the API.
     pub(crate) stores: Stores,
     /// What happens in this process.
     pub(crate) live: Arc<LiveEvents>,
-    engine: Engine,
+    engine: Option<Engine>,
 }
 
-impl App {
-    /// Opens the store, brings it up to date, and starts to execute what is queued there.
-    pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
+impl Wired {
+    /// Makes the adapters and puts them together.
+    pub(crate) async fn new(config: &Config) -> anyhow::Result<Self> {
         let settings = &config.settings;
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
@@ -50,13 +60,13 @@ impl App {
         let tools = build_tools(config, &clock, &mut problems);
         problems.check()?;
 
-        let store = open_store(settings, Arc::new(SteadyClock::new())).await?;
+        let store = Store::open(settings, Arc::new(SteadyClock::new()), true).await?;
         let stores = store.stores();
         #[cfg(debug_assertions)]
         let stores = config.failpoints.stores(stores);
 
         let live = Arc::new(LiveEvents::default());
-        let signals = Arc::new(Signals::new(Arc::new(Alone)));
+        let signals = Arc::new(Signals::new(store.wake_up()));
         let use_cases = Arc::new(UseCases::new(
             stores.clone(),
             Arc::clone(&ids),
@@ -66,17 +76,8 @@ impl App {
             catalog(&providers, &tools),
             ApiSettings::from(settings),
         ));
-        if let Some(key) = &settings.bootstrap_api_key {
-            use_cases
-                .ensure_bootstrap(key.clone())
-                .await
-                .context("make the bootstrap key")?;
-        }
-
-        let owner = OwnerId(ids.uuid());
-        tracing::info!(%owner, "executing runs");
         let parts = EngineParts {
-            owner,
+            owner: OwnerId(ids.uuid()),
             runs: Arc::clone(&stores.runs),
             ids,
             providers,
@@ -85,44 +86,45 @@ impl App {
             telemetry: Arc::new(LogLines),
             signals,
         };
-        let engine = Engine::start(parts, engine_settings(settings)).context("start the engine")?;
         Ok(Self {
             store,
             use_cases,
             stores,
             live,
-            engine,
+            parts,
         })
     }
 
-    /// Gives back what is being executed, within the drain's time. The store stays open for whoever
-    /// still reads; close it last.
-    pub(crate) async fn drain(self, settings: &Settings) -> Arc<SqliteStore> {
-        self.engine.drain(settings.drain_timeout).await;
-        self.store
+    /// Sees to it that the store is what this build needs, however long that takes, and then begins to
+    /// execute what is queued there, if this process `executes`.
+    pub(crate) async fn start(self, settings: &Settings, executes: bool) -> anyhow::Result<App> {
+        start::prepare(&self.store, &self.use_cases, settings).await?;
+        let engine = if executes {
+            tracing::info!(owner = %self.parts.owner, "executing runs");
+            let settings = engine_settings(settings, self.store.is_exclusive());
+            Some(Engine::start(self.parts, settings).context("start the engine")?)
+        } else {
+            None
+        };
+        Ok(App {
+            store: self.store,
+            use_cases: self.use_cases,
+            stores: self.stores,
+            live: self.live,
+            engine,
+        })
     }
 }
 
-/// Opens the store for executing, its schema brought up to date.
-async fn open_store(
-    settings: &Settings,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<Arc<SqliteStore>> {
-    let store = store::open(settings, clock, true).await?;
-    if settings.auto_migrate {
-        store
-            .migrate()
-            .await
-            .context("bring the schema up to date")?;
-    } else {
-        let pending = store.pending().await.context("read the schema's version")?;
-        anyhow::ensure!(
-            pending.is_empty(),
-            "the schema is {} migrations behind and HANGO_AUTO_MIGRATE is false; run `hango migrate`",
-            pending.len()
-        );
+impl App {
+    /// Gives back what is being executed, within the drain's time. The store stays open for whoever
+    /// still reads; close it last.
+    pub(crate) async fn drain(self, settings: &Settings) -> Store {
+        if let Some(engine) = self.engine {
+            engine.drain(settings.drain_timeout).await;
+        }
+        self.store
     }
-    Ok(store)
 }
 
 fn build_providers(
@@ -193,7 +195,7 @@ fn catalog(providers: &BTreeMap<String, Arc<dyn Provider>>, tools: &Registry) ->
     }
 }
 
-fn engine_settings(settings: &Settings) -> EngineSettings {
+fn engine_settings(settings: &Settings, exclusive: bool) -> EngineSettings {
     EngineSettings {
         workers: settings.run_workers,
         lease_ttl: settings.run_lease_ttl,
@@ -210,8 +212,7 @@ fn engine_settings(settings: &Settings) -> EngineSettings {
             max_retries: settings.provider_max_retries,
             inline_wait: settings.provider_inline_wait,
         },
-        // The store's file is locked for this process.
-        exclusive: true,
+        exclusive,
     }
 }
 

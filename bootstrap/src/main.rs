@@ -13,6 +13,7 @@ mod logging;
 mod migrate;
 mod quickstart;
 mod serve;
+mod start;
 mod store;
 mod system;
 
@@ -28,6 +29,7 @@ use hango_ports::Clock;
 use cli::{Cli, Command};
 use config::{Config, Environment};
 use quickstart::Choice;
+use serve::Halves;
 use system::SteadyClock;
 
 #[global_allocator]
@@ -77,10 +79,15 @@ fn run(config: Config, command: Command) -> anyhow::Result<bool> {
         match command {
             Command::Config => {}
             Command::Serve(args) => {
-                Config::check_parts(args.no_workers, args.no_api)?;
-                serve::serve(config).await?;
+                config.check_parts(args.no_workers, args.no_api)?;
+                let halves = Halves {
+                    api: !args.no_api,
+                    workers: !args.no_workers,
+                };
+                serve::serve(config, halves).await?;
             }
             Command::Quickstart(args) => {
+                config.check_embedded()?;
                 let choice = Choice {
                     once: args.once,
                     provider: args.provider,

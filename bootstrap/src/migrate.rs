@@ -4,11 +4,10 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use hango_ports::Clock;
-use hango_sqlite::{Migration, SqliteStore};
 
 use crate::cli::MigrateArgs;
 use crate::config::Config;
-use crate::store;
+use crate::store::{self, SchemaError, Step, Store};
 
 /// Does what was asked for, and says what that was.
 pub(crate) async fn run(
@@ -16,10 +15,11 @@ pub(crate) async fn run(
     args: MigrateArgs,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
-    let (verb, steps) = if args.dry_run && !config.settings.database.exists() {
-        ("would apply", hango_sqlite::migrations())
+    let planned = args.dry_run.then(|| store::all_steps(&config.settings));
+    let (verb, steps) = if let Some(steps) = planned.flatten() {
+        ("would apply", steps)
     } else {
-        let store = store::open(&config.settings, clock, !args.dry_run).await?;
+        let store = Store::open(&config.settings, clock, !args.dry_run).await?;
         let done = steps(&store, args).await;
         store.close().await;
         done?
@@ -28,20 +28,13 @@ pub(crate) async fn run(
     if steps.is_empty() {
         writeln!(out, "nothing to do")?;
     }
-    for Migration {
-        version,
-        description,
-    } in steps
-    {
-        writeln!(out, "{verb} {version} {description}")?;
+    for step in steps {
+        writeln!(out, "{verb} {step}")?;
     }
     Ok(())
 }
 
-async fn steps(
-    store: &SqliteStore,
-    args: MigrateArgs,
-) -> anyhow::Result<(&'static str, Vec<Migration>)> {
+async fn steps(store: &Store, args: MigrateArgs) -> Result<(&'static str, Vec<Step>), SchemaError> {
     Ok(match args.down {
         Some(steps) => ("took back", store.migrate_down(steps).await?),
         None if args.dry_run => ("would apply", store.pending().await?),

@@ -1,4 +1,6 @@
-//! `hango serve`: API and engine, until a signal says to stop.
+//! `hango serve`: API and engine, or one of them, until a signal says to stop.
+//!
+//! It listens before its store is there, and tells how it is.
 //!
 //! The order of the end: not ready at once, no new claims, runs given back at their boundaries while
 //! the API still answers, then the API, and the store last. A second signal ends the process at once,
@@ -15,16 +17,33 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::App;
+use crate::app::{App, Wired};
 use crate::config::{Config, Settings};
 
 /// How long requests in flight may take to end once everything else has.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
+/// What a process does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Halves {
+    /// It answers the API's calls.
+    pub(crate) api: bool,
+    /// It executes runs.
+    pub(crate) workers: bool,
+}
+
+impl Halves {
+    /// Everything.
+    pub(crate) const BOTH: Self = Self {
+        api: true,
+        workers: true,
+    };
+}
+
 /// Runs a server until it is told to stop.
-pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+pub(crate) async fn serve(config: Config, halves: Halves) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let Some(server) = Server::start_unless(&config, &mut signals).await? else {
+    let Some(server) = Server::start_unless(&config, halves, &mut signals).await? else {
         return Ok(());
     };
     signals.first().await;
@@ -40,12 +59,13 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     readiness: Arc<Readiness>,
     stop: CancellationToken,
-    api: JoinHandle<()>,
+    listening: JoinHandle<()>,
 }
 
 impl Server {
-    /// Starts to listen and to execute, and says so on standard output.
-    pub(crate) async fn start(config: &Config) -> anyhow::Result<Self> {
+    /// Starts to listen, and to execute as soon as the store is ready; then says so on standard output.
+    /// Until then it tells whoever asks that it is not ready.
+    pub(crate) async fn start(config: &Config, halves: Halves) -> anyhow::Result<Self> {
         let settings = &config.settings;
         for warning in config.warnings() {
             tracing::warn!("{warning}");
@@ -57,42 +77,50 @@ impl Server {
         let address = listener
             .local_addr()
             .context("read the listener's address")?;
-        let app = App::start(config).await?;
+        let wired = Wired::new(config).await?;
 
-        let readiness = Arc::new(Readiness::new(Arc::clone(&app.stores.health)));
-        let router = hango_http::router(Api {
-            use_cases: Arc::clone(&app.use_cases),
+        let readiness = Arc::new(Readiness::new(Arc::clone(&wired.stores.health)));
+        let api = Api {
+            use_cases: Arc::clone(&wired.use_cases),
             readiness: Arc::clone(&readiness),
             max_body_bytes: settings.max_body_bytes,
-        });
+        };
+        let routes = if halves.api {
+            hango_http::router(api)
+        } else {
+            hango_http::platform_router(api)
+        };
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
-        let api = tokio::spawn(hango_http::serve(
+        let listening = tokio::spawn(hango_http::serve(
             listener,
-            router,
+            routes,
             stopped,
             Limits {
                 last_requests: LAST_REQUESTS,
                 ..Limits::default()
             },
         ));
+        let app = wired.start(settings, halves.workers).await?;
+        readiness.start();
         announce(address);
         Ok(Self {
             app,
             address,
             readiness,
             stop,
-            api,
+            listening,
         })
     }
 
     /// Starts, unless a signal comes first: `None` then. What was begun is left like after a crash.
     pub(crate) async fn start_unless(
         config: &Config,
+        halves: Halves,
         signals: &mut Signals,
     ) -> anyhow::Result<Option<Self>> {
         tokio::select! {
-            server = Self::start(config) => server.map(Some),
+            server = Self::start(config, halves) => server.map(Some),
             () = signals.next() => Ok(None),
         }
     }
@@ -102,8 +130,8 @@ impl Server {
         self.readiness.drain();
         let store = self.app.drain(settings).await;
         self.stop.cancel();
-        if let Err(error) = self.api.await {
-            tracing::error!(%error, "the API did not end well");
+        if let Err(error) = self.listening.await {
+            tracing::error!(%error, "the listener did not end well");
         }
         store.close().await;
         tracing::info!("stopped");

@@ -20,6 +20,7 @@ mod time;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use hango_application::use_cases::UseCases;
 
 pub use readiness::Readiness;
@@ -36,18 +37,24 @@ pub struct Api {
     pub max_body_bytes: usize,
 }
 
-/// The API's routes.
+/// The API's routes, and those that tell how the process is.
 pub fn router(api: Api) -> Router {
-    routes::all()
-        .route_layer(axum::middleware::from_fn_with_state(
-            api.clone(),
-            refusals::record,
-        ))
+    let calls = routes::calls()
+        .route_layer(from_fn_with_state(api.clone(), refusals::record))
+        .route_layer(from_fn_with_state(api.clone(), readiness::unless_starting));
+    enveloped(api, calls.merge(routes::platform()))
+}
+
+/// The routes that tell how the process is, where another one has the API.
+pub fn platform_router(api: Api) -> Router {
+    enveloped(api, routes::platform())
+}
+
+/// What every answer has in common.
+fn enveloped(api: Api, routes: Router<Api>) -> Router {
+    routes
         .fallback(async || problem::Problem::not_found())
         .method_not_allowed_fallback(async || problem::Problem::method_not_allowed())
-        .layer(axum::middleware::from_fn_with_state(
-            api.clone(),
-            envelope::wrap,
-        ))
+        .layer(from_fn_with_state(api.clone(), envelope::wrap))
         .with_state(api)
 }

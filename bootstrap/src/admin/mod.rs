@@ -12,12 +12,11 @@ use hango_application::use_cases::{
     ApiSettings, Catalog, Input, NewTenant, NewUser, UseCaseError, UseCases,
 };
 use hango_domain::people::User;
-use hango_ports::wake_up::Alone;
-use hango_ports::{Clock, Stores};
+use hango_ports::Clock;
 
 use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser, Who};
 use crate::config::{Config, Settings};
-use crate::store;
+use crate::store::Store;
 use crate::system::SystemIds;
 use print::Outcome;
 
@@ -27,20 +26,10 @@ pub(crate) async fn run(
     args: AdminArgs,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<()> {
-    let store = store::open(&config.settings, Arc::clone(&clock), false).await?;
-    let pending = store.pending().await?;
-    anyhow::ensure!(
-        pending.is_empty(),
-        "the schema is {} migrations behind; run `hango migrate` first",
-        pending.len()
-    );
-    let outcome = perform(
-        &use_cases(store.stores(), clock, &config.settings),
-        args.what,
-    )
-    .await;
+    let store = Store::open(&config.settings, Arc::clone(&clock), false).await?;
+    let outcome = on(&store, clock, &config.settings, args.what).await;
     store.close().await;
-    let outcome = outcome.map_err(explained)?;
+    let outcome = outcome?;
     let text = if args.json {
         format!("{:#}\n", outcome.json())
     } else {
@@ -50,13 +39,29 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// The use cases without anybody to execute, watch or be told: an administrator needs none of them.
-fn use_cases(stores: Stores, clock: Arc<dyn Clock>, settings: &Settings) -> UseCases {
+async fn on(
+    store: &Store,
+    clock: Arc<dyn Clock>,
+    settings: &Settings,
+    what: Admin,
+) -> anyhow::Result<Outcome> {
+    let pending = store.pending().await.map_err(anyhow::Error::from)?;
+    anyhow::ensure!(
+        pending.is_empty(),
+        "the schema is {} migrations behind; run `hango migrate` first",
+        pending.len()
+    );
+    let outcome = perform(&use_cases(store, clock, settings), what).await;
+    outcome.map_err(explained)
+}
+
+/// The use cases without anybody to execute or watch: an administrator needs neither.
+fn use_cases(store: &Store, clock: Arc<dyn Clock>, settings: &Settings) -> UseCases {
     UseCases::new(
-        stores,
+        store.stores(),
         Arc::new(SystemIds),
         clock,
-        Arc::new(Signals::new(Arc::new(Alone))),
+        Arc::new(Signals::new(store.wake_up())),
         Arc::new(LiveEvents::default()),
         Catalog::default(),
         ApiSettings::from(settings),

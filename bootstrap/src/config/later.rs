@@ -5,7 +5,7 @@
 use super::parse::{self, Parsed, address, http_url, list, number, span, switch};
 use super::problems::Problems;
 use super::settings::UNSET;
-use super::values::Fallback::{SameAs, Text};
+use super::values::Fallback::Text;
 use super::values::{Fallback, Origin, Setting, Show, Values};
 
 /// A setting of a later build.
@@ -36,8 +36,6 @@ later! {
     "HANGO_METRICS_LISTEN", UNSET, Plain, address;
     /// Whether metrics name tenants.
     "HANGO_METRICS_TENANT_LABEL", Text("true"), Plain, switch;
-    /// The store for migrations and notifications, where the other one is behind a pooler.
-    "HANGO_DATABASE_DIRECT_URL", SameAs("HANGO_DATABASE_URL"), Url, parse::database;
     /// Opens the API that makes tenants; without it nobody may.
     "HANGO_ADMIN_TOKEN", UNSET, Secret, parse::secret;
     /// How long ended runs and idle sessions are kept; unset keeps everything.

@@ -4,6 +4,7 @@
 //! table of what there is; `values` finds each text, `parse` reads it, `problems` collects what is
 //! wrong; `providers` and `tools` read the file's sections.
 
+mod database;
 mod later;
 mod names;
 mod parse;
@@ -15,6 +16,7 @@ mod show;
 mod tools;
 mod values;
 
+pub(crate) use database::Database;
 pub(crate) use problems::Problems;
 pub(crate) use providers::{DEMO, ProviderConfig, ProviderKind};
 pub(crate) use settings::Settings;
@@ -105,15 +107,29 @@ impl Config {
         warnings
     }
 
-    /// Refuses to run the API or the workers alone where nobody else can run the other half: a SQLite
-    /// store belongs to one process.
-    pub(crate) fn check_parts(no_workers: bool, no_api: bool) -> Result<(), Problems> {
+    /// Refuses to run the API or the workers alone where nobody else can run the other half.
+    pub(crate) fn check_parts(&self, no_workers: bool, no_api: bool) -> Result<(), Problems> {
         let mut problems = Problems::default();
         let split = [("--no-workers", no_workers), ("--no-api", no_api)];
         for (flag, _) in split.into_iter().filter(|(_, given)| *given) {
+            if self.settings.database.is_embedded() {
+                problems.at(
+                    flag,
+                    "a SQLite store belongs to one process, which has to do everything",
+                );
+            }
+        }
+        problems.check()
+    }
+
+    /// Refuses to show how hango works on a store that others may work with.
+    pub(crate) fn check_embedded(&self) -> Result<(), Problems> {
+        let mut problems = Problems::default();
+        if !self.settings.database.is_embedded() {
             problems.at(
-                flag,
-                "a SQLite store belongs to one process, which has to do everything",
+                "HANGO_DATABASE_URL",
+                "a quickstart makes a tenant, a key and an agent of its own, on an embedded store: \
+                 leave it out, name a sqlite:// one, or use `hango serve`",
             );
         }
         problems.check()
@@ -129,6 +145,7 @@ impl Settings {
                 "must be below half of HANGO_RUN_LEASE_TTL, so that one lost renewal loses no run",
             );
         }
+        self.check_direct(problems);
     }
 
     fn warnings(&self) -> Vec<String> {

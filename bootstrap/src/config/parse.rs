@@ -3,7 +3,6 @@
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -121,22 +120,6 @@ pub(super) fn http_url(text: &str) -> Parsed<Url> {
         return Err("must not hold a fragment".to_owned());
     }
     Ok(url)
-}
-
-/// Where the store is: `sqlite://` and a path, relative or absolute.
-pub(super) fn database(text: &str) -> Parsed<PathBuf> {
-    if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-        return Err("this build does not have PostgreSQL yet; use sqlite://…".to_owned());
-    }
-    let path = text
-        .strip_prefix("sqlite://")
-        .ok_or_else(|| "neither sqlite://… nor postgres://…".to_owned())?;
-    match path {
-        "" | ":memory:" => Err("names no file; what is durable needs one".to_owned()),
-        path if path.ends_with('/') => Err("names a folder, not a file".to_owned()),
-        path if path.contains('?') => Err("must not hold parameters".to_owned()),
-        path => Ok(path.into()),
-    }
 }
 
 /// A whole API key that an operator chose.

@@ -1,7 +1,6 @@
 //! The table: every setting's name, default, meaning and type in one place, and nowhere else.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hango_application::use_cases::KeyText;
@@ -9,9 +8,10 @@ use secrecy::SecretString;
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
+use super::database::Database;
 use super::parse::{
-    address, api_key, database, duration, http_url, number, optional, repeat_call_threshold,
-    secret, span, switch,
+    address, api_key, duration, http_url, number, optional, repeat_call_threshold, secret, span,
+    switch,
 };
 use super::problems::Problems;
 use super::values::Fallback::{Text, ThirdOf};
@@ -53,9 +53,12 @@ macro_rules! settings {
 settings! {
     /// Where API and console listen; port 0 takes a free one.
     listen: SocketAddr = "HANGO_LISTEN", Text("127.0.0.1:8080"), Plain, address;
-    /// The store: sqlite:// and a path.
-    database: PathBuf =
-        "HANGO_DATABASE_URL", Text("sqlite://hango-data/hango.db"), Url, database;
+    /// The store: sqlite:// and a path, for one process; or postgres://…, for any number.
+    database: Database =
+        "HANGO_DATABASE_URL", Text("sqlite://hango-data/hango.db"), Url, Database::parse;
+    /// PostgreSQL itself, where the other URL goes through a pooler; unset is the same one.
+    database_direct: Option<Database> =
+        "HANGO_DATABASE_DIRECT_URL", UNSET, Url, optional(Database::parse);
     /// Connections to the store, all of them; at least 3.
     database_max_connections: u32 =
         "HANGO_DATABASE_MAX_CONNECTIONS", Text("10"), Plain, number(3, 10_000);

@@ -75,7 +75,6 @@ fn describe(help: &mut String, setting: &Setting) {
         Fallback::Text("") => "unset".to_owned(),
         Fallback::Text(text) => text.to_owned(),
         Fallback::ThirdOf(name) => format!("a third of {name}"),
-        Fallback::SameAs(name) => format!("{name}'s"),
     };
     let doc = setting.doc.trim();
     // Writing to a string cannot fail.

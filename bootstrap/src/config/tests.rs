@@ -136,17 +136,57 @@ fn dangerous_combinations_are_refused() {
     }
 }
 
+const SERVER: (&str, &str) = (
+    "HANGO_DATABASE_URL",
+    "postgres://me:canary@host/hango?password=canary",
+);
+
 #[test]
-fn half_a_server_is_refused_on_an_embedded_store() {
-    assert_eq!(Config::check_parts(false, false), Ok(()));
-    assert!(Config::check_parts(true, false).is_err());
-    assert!(Config::check_parts(false, true).is_err());
+fn half_a_server_is_refused_on_an_embedded_store_only() {
+    for (variables, whole) in [(&[][..], true), (&[SERVER], false)] {
+        let config = loaded(variables, "");
+        assert_eq!(config.check_parts(false, false), Ok(()));
+        assert_eq!(config.check_parts(true, false).is_err(), whole);
+        assert_eq!(config.check_parts(false, true).is_err(), whole);
+    }
+}
+
+#[test]
+fn a_quickstart_is_refused_on_a_store_that_others_may_work_with() {
+    assert_eq!(loaded(&[], "").check_embedded(), Ok(()));
+    assert!(loaded(&[SERVER], "").check_embedded().is_err());
+}
+
+#[test]
+fn only_a_server_has_a_direct_url_and_it_is_one_of_the_same_kind() {
+    let name = "HANGO_DATABASE_DIRECT_URL";
+    loaded(&[SERVER, (name, "postgres://direct/hango")], "");
+
+    for variables in [
+        &[SERVER, (name, "sqlite://a.db")][..],
+        &[(name, "postgres://direct/hango")],
+        &[(name, "sqlite://a.db")],
+    ] {
+        assert!(refused(variables, "").contains(name), "{variables:?}");
+    }
+}
+
+#[test]
+fn what_is_secret_in_the_stores_urls_is_not_shown() {
+    let direct = (
+        "HANGO_DATABASE_DIRECT_URL",
+        "postgresql://me:canary@direct/hango",
+    );
+
+    let shown = loaded(&[SERVER, direct], "").to_string();
+
+    assert!(!shown.contains("canary"), "{shown}");
+    assert!(shown.contains("postgres://********@host/hango"), "{shown}");
 }
 
 #[test]
 fn what_this_build_does_not_have_is_refused_and_not_ignored() {
     for (name, text) in [
-        ("HANGO_DATABASE_URL", "postgres://localhost/hango"),
         ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
         ("HANGO_RETENTION", "720h"),
         ("HANGO_ADMIN_TOKEN", "open sesame"),

@@ -31,8 +31,6 @@ pub(crate) enum Fallback {
     Text(&'static str),
     /// A third of a duration that stands earlier in the table.
     ThirdOf(&'static str),
-    /// The value of a setting that stands earlier in the table.
-    SameAs(&'static str),
 }
 
 /// How a value may be shown.
@@ -175,7 +173,6 @@ impl Values {
         };
         match fallback {
             Fallback::Text(text) => text.to_owned(),
-            Fallback::SameAs(name) => text(name).to_owned(),
             // What does not read as a duration is reported where it stands; here it is only not zero.
             Fallback::ThirdOf(name) => {
                 let whole = parse::duration(text(name)).unwrap_or(Duration::from_secs(3));

@@ -31,7 +31,7 @@ use hango_ports::page::PageRequest;
 use serde_json::Map;
 
 use crate::config::{Config, DEMO, ProviderKind};
-use crate::serve::{Server, Signals};
+use crate::serve::{Halves, Server, Signals};
 use crate::system::WallClock;
 use follow::Follower;
 
@@ -64,7 +64,7 @@ pub(crate) async fn quickstart(config: Config, choice: Choice) -> anyhow::Result
     let (provider, model) = choose(&config, &choice)?;
     let mut signals = Signals::listen()?;
     let begun = WallClock.now();
-    let Some(server) = Server::start_unless(&config, &mut signals).await? else {
+    let Some(server) = Server::start_unless(&config, Halves::BOTH, &mut signals).await? else {
         return Ok(true);
     };
 

@@ -14,11 +14,16 @@ use axum::routing::{get, post};
 
 use crate::Api;
 
-/// Every path with its methods.
-pub(crate) fn all() -> Router<Api> {
+/// How the process is.
+pub(crate) fn platform() -> Router<Api> {
     Router::new()
         .route("/healthz", get(platform::health))
         .route("/readyz", get(platform::ready))
+}
+
+/// What callers can do, every path with its methods.
+pub(crate) fn calls() -> Router<Api> {
+    Router::new()
         .route("/v1/me", get(me::read))
         .route("/v1/tools", get(catalog::tools))
         .route("/v1/providers", get(catalog::providers))

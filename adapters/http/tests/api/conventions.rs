@@ -240,6 +240,37 @@ async fn a_process_that_drains_lives_and_is_not_ready() {
 }
 
 #[tokio::test]
+async fn a_process_that_starts_lives_and_answers_no_call_yet() {
+    let server = Server::start().await.starting(hango_http::router);
+    let call = async |path| server.get(&server.owner, path).await;
+
+    assert_eq!(call("/healthz").await.status, 200);
+    for path in ["/readyz", "/v1/me", "/v1/agents"] {
+        let answer = call(path).await;
+        answer.is_problem(503, "unavailable");
+        assert_eq!(answer.header("retry-after"), "1");
+        assert!(answer.text.contains("not ready: starting"), "{answer:?}");
+    }
+
+    server.readiness.start();
+
+    for path in ["/readyz", "/v1/me", "/v1/agents"] {
+        assert_eq!(call(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_process_without_the_api_tells_how_it_is_and_nothing_else() {
+    let server = Server::start().await.starting(hango_http::platform_router);
+    server.readiness.start();
+    let call = async |path| server.get(&server.owner, path).await;
+
+    assert_eq!(call("/healthz").await.status, 200);
+    assert_eq!(call("/readyz").await.status, 200);
+    call("/v1/me").await.is_problem(404, "not_found");
+}
+
+#[tokio::test]
 async fn a_store_that_does_not_answer_is_503_and_its_reason_is_for_the_log() {
     let mut sessions = MockSessionStore::new();
     sessions

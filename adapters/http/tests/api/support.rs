@@ -129,6 +129,7 @@ impl Server {
             },
         ));
         let readiness = Arc::new(Readiness::new(stores.health.clone()));
+        readiness.start();
         let router = hango_http::router(Api {
             use_cases: use_cases.clone(),
             readiness: readiness.clone(),
@@ -149,6 +150,21 @@ impl Server {
             owner,
             member,
             stranger,
+        }
+    }
+
+    /// The same stores, behind other routes of a process that has not started yet.
+    pub(crate) fn starting(self, routes: impl FnOnce(Api) -> Router) -> Self {
+        let readiness = Arc::new(Readiness::new(self.stores.health.clone()));
+        let router = routes(Api {
+            use_cases: self.use_cases.clone(),
+            readiness: readiness.clone(),
+            max_body_bytes: MAX_BODY,
+        });
+        Self {
+            router,
+            readiness,
+            ..self
         }
     }
 

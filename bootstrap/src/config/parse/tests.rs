@@ -56,28 +56,6 @@ fn a_number_is_in_its_range() {
 }
 
 #[test]
-fn the_store_is_a_file() {
-    for (text, path) in [
-        ("sqlite://hango-data/hango.db", "hango-data/hango.db"),
-        ("sqlite:///var/lib/hango.db", "/var/lib/hango.db"),
-    ] {
-        assert_eq!(database(text), Ok(path.into()), "{text}");
-    }
-    for text in [
-        "",
-        "hango.db",
-        "sqlite://",
-        "sqlite://:memory:",
-        "sqlite://data/",
-        "sqlite://a.db?mode=ro",
-        "mysql://host/hango",
-        "postgres://host/hango",
-    ] {
-        assert!(database(text).is_err(), "{text}");
-    }
-}
-
-#[test]
 fn a_url_names_an_http_server_and_no_secret() {
     for text in [
         "http://127.0.0.1:8000/v1",
