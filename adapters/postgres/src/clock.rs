@@ -113,7 +113,7 @@ mod tests {
         clock.told(NOON);
 
         assert!(clock.now() >= Some(NOON));
-        assert!(clock.now() < Some(NOON.plus(Duration::from_secs(60))));
+        assert!(clock.now() < Some(NOON.plus(Duration::from_mins(1))));
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_database_whose_clock_was_set_is_followed() {
         let clock = StoreClock::new(None);
-        let hour = Duration::from_secs(3600);
+        let hour = Duration::from_hours(1);
         clock.told(NOON);
         clock.told(NOON.minus(hour));
         assert!(clock.now() < Some(NOON.minus(hour / 2)));

@@ -25,6 +25,8 @@ mod rows;
 mod runs;
 mod sessions;
 mod start;
+#[cfg(test)]
+mod testing;
 mod wake_up;
 
 use std::sync::Arc;

@@ -14,20 +14,25 @@
 use std::time::Duration;
 
 use hango_ports::store::BoxError;
-use sqlx::migrate::Migrator;
-use sqlx::{ConnectOptions, Connection, PgConnection};
+use sqlx::migrate::{Migrate, Migrator};
+use sqlx::{ConnectOptions, Connection, FromRow, PgConnection};
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::PostgresStore;
-use crate::error::{Error as StoreError, is_lock_timeout};
+use crate::error::{Error as StoreError, driver, is_lock_timeout};
+
+static STEPS: Migrator = sqlx::migrate!("../../migrations/postgres");
+
+/// Where the driver notes what was applied.
+const NOTES: &str = "_sqlx_migrations";
 
 /// The lock's number in the database: `hango mi`.
 const LOCK: i64 = 0x6861_6e67_6f20_6d69;
 
 /// How often whoever waits for the lock asks for it, and for how long.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-const ASK_FOR: Duration = Duration::from_secs(120);
+const ASK_FOR: Duration = Duration::from_mins(2);
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -39,6 +44,13 @@ pub struct Migration {
     pub version: i64,
     /// What it brings.
     pub description: String,
+}
+
+/// A step that the schema has.
+#[derive(FromRow)]
+struct Applied {
+    version: i64,
+    checksum: Vec<u8>,
 }
 
 /// Why the schema was not changed, or not all the way.
@@ -71,15 +83,12 @@ pub enum MigrateError {
 
 impl From<sqlx::migrate::MigrateError> for MigrateError {
     fn from(error: sqlx::migrate::MigrateError) -> Self {
-        use sqlx::migrate::MigrateError as E;
-        match error {
-            E::VersionMissing(version) => Self::Newer { version },
-            E::VersionMismatch(version) => Self::Changed { version },
-            E::ExecuteMigration(error, _) if is_lock_timeout(&error) => Self::Busy {
+        if driver(&error).is_some_and(is_lock_timeout) {
+            return Self::Busy {
                 holder: "a long transaction",
-            },
-            other => Self::Failed(other.into()),
+            };
         }
+        Self::Failed(error.into())
     }
 }
 
@@ -99,6 +108,7 @@ impl PostgresStore {
     /// Brings the schema to what this build needs; returns the steps that this took.
     pub async fn migrate(&self) -> Result<Vec<Migration>, MigrateError> {
         let mut conn = self.migrating().await?;
+        conn.ensure_migrations_table(NOTES).await?;
         let applied = applied(&mut conn).await?;
         let pending = lacking(&applied);
         match unknown(&applied) {
@@ -109,25 +119,37 @@ impl PostgresStore {
             ),
             None => {}
         }
-        steps().run(&mut conn).await?;
+        for step in STEPS.iter().filter(|step| is_up(step)) {
+            match applied.iter().find(|done| done.version == step.version) {
+                Some(done) if done.checksum != *step.checksum => {
+                    let version = step.version;
+                    return Err(MigrateError::Changed { version });
+                }
+                Some(_) => {}
+                None => drop(conn.apply(NOTES, step).await?),
+            }
+        }
         conn.close().await?;
         Ok(pending)
     }
 
     /// Takes the last `steps` steps back, with all that they hold; returns them, last first.
-    pub async fn migrate_down(&self, count: usize) -> Result<Vec<Migration>, MigrateError> {
+    pub async fn migrate_down(&self, steps: usize) -> Result<Vec<Migration>, MigrateError> {
         let mut conn = self.migrating().await?;
         let applied = applied(&mut conn).await?;
         if let Some(version) = unknown(&applied) {
             return Err(MigrateError::Newer { version });
         }
-        let (kept, undone) = applied.split_at(applied.len().saturating_sub(count));
-        steps()
-            .undo(&mut conn, kept.last().copied().unwrap_or(0))
-            .await?;
+        let mut undone = Vec::new();
+        for done in applied.iter().rev().take(steps) {
+            let mut downs = STEPS.iter().filter(|step| !is_up(step));
+            if let Some(step) = downs.find(|step| step.version == done.version) {
+                conn.revert(NOTES, step).await?;
+                undone.extend(known(done.version));
+            }
+        }
         conn.close().await?;
-        let undone = undone.iter().rev();
-        Ok(undone.filter_map(|version| known(*version)).collect())
+        Ok(undone)
     }
 
     /// The steps that the schema lacks, first one first.
@@ -137,11 +159,11 @@ impl PostgresStore {
 
     /// The last step that the schema has; `None` before the first.
     pub async fn schema_version(&self) -> Result<Option<i64>, MigrateError> {
-        Ok(self.applied().await?.last().copied())
+        let applied = self.applied().await?;
+        Ok(applied.last().map(|done| done.version))
     }
 
-    /// The versions of the steps that the schema has, in order.
-    async fn applied(&self) -> Result<Vec<i64>, MigrateError> {
+    async fn applied(&self) -> Result<Vec<Applied>, MigrateError> {
         self.pool
             .read(|conn| Box::pin(async { applied(conn).await }))
             .await
@@ -176,10 +198,7 @@ impl PostgresStore {
 /// Every step that this build knows, first one first: what a new database gets.
 #[must_use]
 pub fn migrations() -> Vec<Migration> {
-    let steps = steps();
-    let ups = steps
-        .iter()
-        .filter(|step| step.migration_type.is_up_migration());
+    let ups = STEPS.iter().filter(|step| is_up(step));
     ups.map(|step| Migration {
         version: step.version,
         description: step.description.to_string(),
@@ -187,21 +206,22 @@ pub fn migrations() -> Vec<Migration> {
     .collect()
 }
 
-fn steps() -> Migrator {
-    let mut steps = sqlx::migrate!("../../migrations/postgres");
-    // It is held already; and what a newer build added stays.
-    steps.set_locking(false).set_ignore_missing(true);
-    steps
+// The driver's own way up and down is not used: its futures may not move between threads.
+
+fn is_up(step: &sqlx::migrate::Migration) -> bool {
+    step.migration_type.is_up_migration()
 }
 
-async fn applied(conn: &mut PgConnection) -> Result<Vec<i64>, MigrateError> {
-    let noted: bool = sqlx::query_scalar("select to_regclass('_sqlx_migrations') is not null")
+/// The steps that the schema has, in order.
+async fn applied(conn: &mut PgConnection) -> Result<Vec<Applied>, MigrateError> {
+    let noted: bool = sqlx::query_scalar("select to_regclass($1) is not null")
+        .bind(NOTES)
         .fetch_one(&mut *conn)
         .await?;
     if !noted {
         return Ok(Vec::new());
     }
-    let applied = sqlx::query_scalar("select version from _sqlx_migrations order by version")
+    let applied = sqlx::query_as("select version, checksum from _sqlx_migrations order by version")
         .fetch_all(conn)
         .await?;
     Ok(applied)
@@ -213,13 +233,13 @@ fn known(version: i64) -> Option<Migration> {
         .find(|step| step.version == version)
 }
 
-fn unknown(applied: &[i64]) -> Option<i64> {
-    let mut applied = applied.iter().copied();
+fn unknown(applied: &[Applied]) -> Option<i64> {
+    let mut applied = applied.iter().map(|done| done.version);
     applied.find(|version| known(*version).is_none())
 }
 
-fn lacking(applied: &[i64]) -> Vec<Migration> {
+fn lacking(applied: &[Applied]) -> Vec<Migration> {
     let mut steps = migrations();
-    steps.retain(|step| !applied.contains(&step.version));
+    steps.retain(|step| applied.iter().all(|done| done.version != step.version));
     steps
 }

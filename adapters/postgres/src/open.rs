@@ -13,7 +13,7 @@
 //!   `begin`, in the same round trip, for the transaction alone. A statement without a transaction has
 //!   only the client's own bound there; an operator who wants the server's as well gives the role
 //!   `statement_timeout` and `lock_timeout`.
-//! * Prepared statements are used: the pooler must keep track of them, as PgBouncer does from 1.21 on.
+//! * Prepared statements are used: the pooler must keep track of them, as `PgBouncer` does from 1.21 on.
 //! * Migrations, the listener and the kept connection take the direct URL.
 //!
 //! Without a pooler the settings are the session's, sent once when it starts.
@@ -191,3 +191,6 @@ fn parse(what: &'static str, url: &str) -> Result<PgConnectOptions, OpenError> {
         .extra_float_digits(None)
         .statement_cache_capacity(STATEMENTS))
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ pub(crate) fn limits(url: &str, connections: u32) -> Limits {
     Limits {
         connections,
         patience: Duration::from_secs(5),
-        fresh: Duration::from_secs(3600),
+        fresh: Duration::from_hours(1),
         connect: url.parse().expect("it is the URL of a database"),
         begin: "begin",
     }
@@ -69,9 +69,15 @@ impl Proxy {
 
     /// The same database by way of this proxy.
     pub(crate) fn through(&self, url: &str) -> PgConnectOptions {
+        let url = self.url(url);
+        url.parse().expect("it is the URL of a database")
+    }
+
+    /// The URL of the same database by way of this proxy.
+    pub(crate) fn url(&self, url: &str) -> String {
         let options: PgConnectOptions = url.parse().expect("it is the URL of a database");
-        let host = self.address.ip().to_string();
-        options.host(&host).port(self.address.port())
+        let there = format!("{}:{}", options.get_host(), options.get_port());
+        url.replacen(&there, &self.address.to_string(), 1)
     }
 
     /// Lets every connection that there is die. New ones live.

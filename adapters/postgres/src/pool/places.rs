@@ -15,10 +15,10 @@ use crate::error::{Error, may_connect_soon};
 const PING: Duration = Duration::from_secs(1);
 
 /// How long a connection may lie idle.
-const IDLE: Duration = Duration::from_secs(600);
+const IDLE: Duration = Duration::from_mins(10);
 
 /// How long a connection is used: another server, or a pooler, gets its share of them in time.
-const LIFE: Duration = Duration::from_secs(1800);
+const LIFE: Duration = Duration::from_mins(30);
 
 /// How soon, and how seldom, a server that is not there yet is tried again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
