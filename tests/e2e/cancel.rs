@@ -9,9 +9,17 @@ use super::support::history;
 use super::support::messages;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
+use super::support::store::{Kind, on_both_stores};
 use super::support::tools::{Called, Response};
 use super::support::until::until_true;
-use super::support::world::World;
+use super::support::world::Plan;
+
+on_both_stores! {
+    a_run_cancelled_while_the_model_streams_keeps_what_arrived_and_its_session_goes_on
+    a_run_cancelled_in_a_tool_leaves_no_open_call_and_its_session_goes_on
+    a_run_cancelled_in_the_queue_is_never_begun
+    a_cancel_that_was_acknowledged_holds_although_its_process_is_killed
+}
 
 /// How soon a cancel must be felt: a pushed one is, a polled one within a poll.
 const SOON: Duration = Duration::from_secs(2);
@@ -28,9 +36,13 @@ fn held_in_stream(gate: &Gate) -> impl Fn(&Ask) -> Reply + Send + Sync + 'static
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_cancelled_while_the_model_streams_keeps_what_arrived_and_its_session_goes_on() {
-    let world = World::start(&[], held_in_stream(&Gate::closed())).await;
+async fn a_run_cancelled_while_the_model_streams_keeps_what_arrived_and_its_session_goes_on(
+    kind: Kind,
+) {
+    let world = Plan::on(kind, &[])
+        .await
+        .start(held_in_stream(&Gate::closed()))
+        .await;
     let run = world.start_run("one").await;
     until_true("the answer is on its way", || {
         world.provider.pieces_sent() >= 3
@@ -65,8 +77,7 @@ async fn a_run_cancelled_while_the_model_streams_keeps_what_arrived_and_its_sess
     assert_eq!(again.expect(409)["code"], "run_ended");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_cancelled_in_a_tool_leaves_no_open_call_and_its_session_goes_on() {
+async fn a_run_cancelled_in_a_tool_leaves_no_open_call_and_its_session_goes_on(kind: Kind) {
     let model = |ask: &Ask| {
         if ask.run == "one" && ask.turn == 1 {
             Reply::calls([("unsafe", json!({"n": 1})), ("safe", json!({"n": 2}))])
@@ -79,7 +90,10 @@ async fn a_run_cancelled_in_a_tool_leaves_no_open_call_and_its_session_goes_on()
         "unsafe" => Response::text("never").held(&gate),
         _ => Response::text("done"),
     };
-    let world = World::with_tools(&[("HANGO_TOOL_CONCURRENCY", "1")], model, tools).await;
+    let world = Plan::on(kind, &[("HANGO_TOOL_CONCURRENCY", "1")])
+        .await
+        .with_tools(model, tools)
+        .await;
     let run = world.start_run("one").await;
     until_true("the tool works", || world.tools.calls().len() == 1).await;
 
@@ -100,10 +114,9 @@ async fn a_run_cancelled_in_a_tool_leaves_no_open_call_and_its_session_goes_on()
     assert_eq!(world.tools.calls().len(), 1, "a cancelled run began a call");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_cancelled_in_the_queue_is_never_begun() {
+async fn a_run_cancelled_in_the_queue_is_never_begun(kind: Kind) {
     let gate = Gate::closed();
-    let world = World::start(&[], held_in_stream(&gate)).await;
+    let world = Plan::on(kind, &[]).await.start(held_in_stream(&gate)).await;
     let first = world.start_run("one").await;
     let queued = world.start_run_in(&first.session, "queued").await;
     let next = world.start_run_in(&first.session, "next").await;
@@ -125,9 +138,11 @@ async fn a_run_cancelled_in_the_queue_is_never_begun() {
     assert_eq!(said, ["one", "this is never whole", "next", "all done"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cancel_that_was_acknowledged_holds_although_its_process_is_killed() {
-    let mut world = World::start(&[], held_in_stream(&Gate::closed())).await;
+async fn a_cancel_that_was_acknowledged_holds_although_its_process_is_killed(kind: Kind) {
+    let mut world = Plan::on(kind, &[])
+        .await
+        .start(held_in_stream(&Gate::closed()))
+        .await;
     let run = world.start_run("one").await;
     until_true("the answer is on its way", || {
         world.provider.pieces_sent() >= 3

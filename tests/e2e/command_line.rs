@@ -15,7 +15,7 @@ fn an_unknown_variable_is_refused_with_the_nearest_known_one() {
     assert_eq!(ended.status, Some(2), "{}", ended.err);
     assert!(ended.err.contains("HANGO_RUN_LEASE_TLT"), "{}", ended.err);
     assert!(ended.err.contains("HANGO_RUN_LEASE_TTL"), "{}", ended.err);
-    assert!(!home.database().exists());
+    assert!(!home.file().exists());
 }
 
 #[test]

@@ -10,8 +10,16 @@ use super::support::history;
 use super::support::messages;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
+use super::support::store::{Kind, on_both_stores};
 use super::support::until::until_true;
-use super::support::world::World;
+use super::support::world::Plan;
+
+on_both_stores! {
+    a_process_killed_while_the_model_streams_asks_for_that_turn_again_and_no_other
+    a_process_killed_before_the_end_was_committed_ends_the_run_once
+    runs_accepted_before_anything_was_done_for_them_are_executed_after_a_crash
+    an_input_is_a_message_once_however_often_its_first_turn_is_begun
+}
 
 /// How soon a run goes on after a start, which waits for no lease: those are 90 seconds long here.
 const AT_ONCE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -26,9 +34,13 @@ fn second_answer_held(gate: &Gate) -> impl Fn(&Ask) -> Reply + Send + Sync + 'st
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_while_the_model_streams_asks_for_that_turn_again_and_no_other() {
-    let mut world = World::start(&[], second_answer_held(&Gate::closed())).await;
+async fn a_process_killed_while_the_model_streams_asks_for_that_turn_again_and_no_other(
+    kind: Kind,
+) {
+    let mut world = Plan::on(kind, &[])
+        .await
+        .start(second_answer_held(&Gate::closed()))
+        .await;
     let run = world.start_run("one").await;
     until_true("the second answer is on its way", || {
         let asked = world.provider.asked_for("one");
@@ -51,10 +63,12 @@ async fn a_process_killed_while_the_model_streams_asks_for_that_turn_again_and_n
     assert_eq!(world.api.run(&run.id).await["attempt"], 2);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_before_the_end_was_committed_ends_the_run_once() {
+async fn a_process_killed_before_the_end_was_committed_ends_the_run_once(kind: Kind) {
     let gate = Gate::closed();
-    let mut world = World::start(&[], second_answer_held(&gate)).await;
+    let mut world = Plan::on(kind, &[])
+        .await
+        .start(second_answer_held(&gate))
+        .await;
     let run = world.start_run("one").await;
     until_true("the second answer is on its way", || {
         world.provider.asked_for("one").len() == 2
@@ -68,7 +82,7 @@ async fn a_process_killed_before_the_end_was_committed_ends_the_run_once() {
     .await;
 
     world.kill();
-    lock.release().await;
+    lock.release_to_the_living().await;
     world.restart().await;
 
     history::all_ended(&world, "succeeded").await;
@@ -79,17 +93,16 @@ async fn a_process_killed_before_the_end_was_committed_ends_the_run_once() {
     assert_eq!(messages::text(&messages[3]), "this is the second try");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn runs_accepted_before_anything_was_done_for_them_are_executed_after_a_crash() {
+async fn runs_accepted_before_anything_was_done_for_them_are_executed_after_a_crash(kind: Kind) {
     let gate = Gate::closed();
     let held = gate.clone();
-    let mut world = World::start(&[("HANGO_RUN_WORKERS", "1")], move |ask| {
-        match (ask.run.as_str(), ask.time) {
+    let mut world = Plan::on(kind, &[("HANGO_RUN_WORKERS", "1")])
+        .await
+        .start(move |ask| match (ask.run.as_str(), ask.time) {
             ("first", 1) => Reply::text("never whole").held_after(1, &held),
             _ => Reply::text("done"),
-        }
-    })
-    .await;
+        })
+        .await;
     let first = world.start_run("first").await;
     until_true("the only worker is busy", || {
         world.provider.asked_for("first").len() == 1
@@ -114,14 +127,15 @@ async fn runs_accepted_before_anything_was_done_for_them_are_executed_after_a_cr
     assert_eq!(messages.len(), 2, "{messages:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_input_is_a_message_once_however_often_its_first_turn_is_begun() {
+async fn an_input_is_a_message_once_however_often_its_first_turn_is_begun(kind: Kind) {
     let gate = Gate::closed();
-    let mut world = World::start(&[], move |ask| match ask.time {
-        1 | 2 => Reply::text("never whole").held_after(2, &gate),
-        _ => Reply::text("done"),
-    })
-    .await;
+    let mut world = Plan::on(kind, &[])
+        .await
+        .start(move |ask| match ask.time {
+            1 | 2 => Reply::text("never whole").held_after(2, &gate),
+            _ => Reply::text("done"),
+        })
+        .await;
     let run = world.start_run("one").await;
     for time in 1..=2 {
         until_true("the turn is begun", || {

@@ -8,9 +8,18 @@ use super::support::gate::Gate;
 use super::support::history;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
+use super::support::store::{Kind, on_both_stores};
 use super::support::tools::{CLASSES, Called, Response};
 use super::support::until::{until, until_true};
-use super::support::world::World;
+use super::support::world::{Plan, World};
+
+on_both_stores! {
+    a_process_killed_between_an_answer_and_its_tools_does_not_ask_for_the_answer_again
+    a_process_killed_in_a_tool_repeats_the_call_only_where_that_is_safe
+    a_process_killed_before_the_boundary_was_committed_repeats_the_call_only_where_that_is_safe
+    a_process_killed_between_two_calls_of_a_batch_repeats_the_open_one_with_its_key
+    a_process_killed_between_two_calls_of_a_batch_leaves_an_unsafe_one_in_doubt
+}
 
 const UNKNOWN: &str = "interrupted, outcome unknown";
 
@@ -81,9 +90,13 @@ fn outcome(
     (class, seen, executions, state.to_owned(), told.to_owned())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_between_an_answer_and_its_tools_does_not_ask_for_the_answer_again() {
-    let mut world = World::with_closed_tools(&[], one_call, |_| Response::text("first")).await;
+async fn a_process_killed_between_an_answer_and_its_tools_does_not_ask_for_the_answer_again(
+    kind: Kind,
+) {
+    let mut world = Plan::on(kind, &[])
+        .await
+        .with_closed_tools(one_call, |_| Response::text("first"))
+        .await;
     start_one_of_each(&world).await;
     for class in CLASSES {
         until("the answer is committed", async || {
@@ -115,9 +128,11 @@ async fn a_process_killed_between_an_answer_and_its_tools_does_not_ask_for_the_a
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_in_a_tool_repeats_the_call_only_where_that_is_safe() {
-    let mut world = World::with_tools(&[], one_call, first_time_held(&Gate::closed())).await;
+async fn a_process_killed_in_a_tool_repeats_the_call_only_where_that_is_safe(kind: Kind) {
+    let mut world = Plan::on(kind, &[])
+        .await
+        .with_tools(one_call, first_time_held(&Gate::closed()))
+        .await;
     start_one_of_each(&world).await;
     until_true("every tool works", || world.tools.calls().len() == 3).await;
 
@@ -135,11 +150,14 @@ async fn a_process_killed_in_a_tool_repeats_the_call_only_where_that_is_safe() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_before_the_boundary_was_committed_repeats_the_call_only_where_that_is_safe()
- {
+async fn a_process_killed_before_the_boundary_was_committed_repeats_the_call_only_where_that_is_safe(
+    kind: Kind,
+) {
     let gate = Gate::closed();
-    let mut world = World::with_tools(&[], one_call, first_time_held(&gate)).await;
+    let mut world = Plan::on(kind, &[])
+        .await
+        .with_tools(one_call, first_time_held(&gate))
+        .await;
     start_one_of_each(&world).await;
     until_true("every tool works", || world.tools.calls().len() == 3).await;
     let lock = world.freeze_commits().await;
@@ -151,7 +169,7 @@ async fn a_process_killed_before_the_boundary_was_committed_repeats_the_call_onl
     .await;
 
     world.kill();
-    lock.release().await;
+    lock.release_to_the_living().await;
     world.restart().await;
 
     history::all_ended(&world, "succeeded").await;
@@ -166,7 +184,7 @@ async fn a_process_killed_before_the_boundary_was_committed_repeats_the_call_onl
 }
 
 /// Three calls, one at a time: the first is recorded, the second is open, the third has not begun.
-async fn killed_between_calls(second: &'static str) -> World {
+async fn killed_between_calls(kind: Kind, second: &'static str) -> World {
     let model = move |ask: &Ask| {
         if ask.turn == 1 {
             let calls = [("unsafe", 1), (second, 2), ("unsafe", 3)];
@@ -185,7 +203,10 @@ async fn killed_between_calls(second: &'static str) -> World {
         }
     };
     let settings = [("HANGO_TOOL_CONCURRENCY", "1")];
-    let mut world = World::with_tools(&settings, model, tools).await;
+    let mut world = Plan::on(kind, &settings)
+        .await
+        .with_tools(model, tools)
+        .await;
     let run = world.start_run("one").await;
     until_true("the second call works", || world.tools.calls().len() == 2).await;
     assert_eq!(
@@ -221,9 +242,10 @@ fn told(world: &World) -> Vec<String> {
     told.map(Option::unwrap_or_default).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_between_two_calls_of_a_batch_repeats_the_open_one_with_its_key() {
-    let world = killed_between_calls("keyed").await;
+async fn a_process_killed_between_two_calls_of_a_batch_repeats_the_open_one_with_its_key(
+    kind: Kind,
+) {
+    let world = killed_between_calls(kind, "keyed").await;
 
     let run = &world.accepted()[0].id;
     assert_eq!(
@@ -234,9 +256,8 @@ async fn a_process_killed_between_two_calls_of_a_batch_repeats_the_open_one_with
     assert_eq!(told(&world), ["1 at 1", "2 at 2", "3 at 1"]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_killed_between_two_calls_of_a_batch_leaves_an_unsafe_one_in_doubt() {
-    let world = killed_between_calls("unsafe").await;
+async fn a_process_killed_between_two_calls_of_a_batch_leaves_an_unsafe_one_in_doubt(kind: Kind) {
+    let world = killed_between_calls(kind, "unsafe").await;
 
     let run = &world.accepted()[0].id;
     assert_eq!(

@@ -8,10 +8,18 @@ use super::support::gate::Gate;
 use super::support::history;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
-use super::support::store::{self, RunRow};
+use super::support::store::RunRow;
+use super::support::store::{Kind, on_both_stores};
 use super::support::tools::Response;
 use super::support::until::{until, until_true};
-use super::support::world::World;
+use super::support::world::Plan;
+
+on_both_stores! {
+    ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_next_start
+    a_turn_longer_than_the_drain_is_broken_off_and_begun_anew_at_the_next_start
+    a_second_signal_ends_the_process_at_once_which_is_only_a_crash
+    a_process_told_to_end_while_runs_begin_and_end_leaves_none_to_wait_for
+}
 
 const RUNS: usize = 10;
 
@@ -25,8 +33,9 @@ fn given_back(resume_turn: i64) -> RunRow {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_next_start() {
+async fn ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_next_start(
+    kind: Kind,
+) {
     let gate = Gate::closed();
     let held = gate.clone();
     let model = move |ask: &Ask| match ask.turn {
@@ -36,7 +45,10 @@ async fn ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_
     };
     let slow = |_: &_| Response::text("done").after(Duration::from_millis(100));
     let settings = [("HANGO_DRAIN_TIMEOUT", "20s")];
-    let mut world = World::with_tools(&settings, model, slow).await;
+    let mut world = Plan::on(kind, &settings)
+        .await
+        .with_tools(model, slow)
+        .await;
     for n in 0..RUNS {
         world.start_run(&format!("run {n}")).await;
     }
@@ -57,10 +69,10 @@ async fn ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_
 
     assert_eq!(status.code(), Some(0));
     assert!(took < Duration::from_secs(5), "{took:?}");
-    let database = world.home.database();
+    let store = world.home.store();
     for run in world.accepted() {
         let turns = i64::from(run.id != late.id);
-        assert_eq!(store::run_row(&database, &run.id).await, given_back(turns));
+        assert_eq!(store.run_row(&run.id).await, given_back(turns));
     }
 
     world.restart().await;
@@ -81,14 +93,16 @@ async fn ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_turn_longer_than_the_drain_is_broken_off_and_begun_anew_at_the_next_start() {
+async fn a_turn_longer_than_the_drain_is_broken_off_and_begun_anew_at_the_next_start(kind: Kind) {
     let gate = Gate::closed();
     let model = move |ask: &Ask| match ask.time {
         1 => Reply::text("never whole").held_after(2, &gate),
         _ => Reply::text("all done"),
     };
-    let mut world = World::start(&[("HANGO_DRAIN_TIMEOUT", "500ms")], model).await;
+    let mut world = Plan::on(kind, &[("HANGO_DRAIN_TIMEOUT", "500ms")])
+        .await
+        .start(model)
+        .await;
     let run = world.start_run("one").await;
     until_true("the run is in its turn", || {
         world.provider.asked().len() == 1
@@ -100,7 +114,7 @@ async fn a_turn_longer_than_the_drain_is_broken_off_and_begun_anew_at_the_next_s
 
     assert_eq!(status.code(), Some(0));
     assert!(took < Duration::from_secs(4), "{took:?}");
-    let row = store::run_row(&world.home.database(), &run.id).await;
+    let row = world.home.store().run_row(&run.id).await;
     assert_eq!(row, given_back(0));
     assert!(world.provider.asked()[0].is_dropped());
     world.restart().await;
@@ -108,14 +122,13 @@ async fn a_turn_longer_than_the_drain_is_broken_off_and_begun_anew_at_the_next_s
     assert_eq!(world.provider.times("one"), [2]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_the_process_at_once_which_is_only_a_crash() {
+async fn a_second_signal_ends_the_process_at_once_which_is_only_a_crash(kind: Kind) {
     let gate = Gate::closed();
     let model = move |ask: &Ask| match ask.time {
         1 => Reply::text("never whole").held_after(2, &gate),
         _ => Reply::text("all done"),
     };
-    let mut world = World::start(&[], model).await;
+    let mut world = Plan::on(kind, &[]).await.start(model).await;
     world.start_run("one").await;
     until_true("the run is in its turn", || {
         world.provider.asked().len() == 1
@@ -137,13 +150,15 @@ async fn a_second_signal_ends_the_process_at_once_which_is_only_a_crash() {
     assert_eq!(world.provider.times("one"), [2]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_told_to_end_while_runs_begin_and_end_leaves_none_to_wait_for() {
+async fn a_process_told_to_end_while_runs_begin_and_end_leaves_none_to_wait_for(kind: Kind) {
     let model = |ask: &Ask| match ask.turn {
         1 => Reply::calls([("keyed", json!({"n": 1}))]).paced(Duration::from_millis(5)),
         _ => Reply::text("all done").paced(Duration::from_millis(5)),
     };
-    let mut world = World::start(&[("HANGO_RUN_WORKERS", "4")], model).await;
+    let mut world = Plan::on(kind, &[("HANGO_RUN_WORKERS", "4")])
+        .await
+        .start(model)
+        .await;
     for round in 0..6 {
         for n in 0..8 {
             world.start_run(&format!("round {round}, run {n}")).await;
@@ -158,7 +173,7 @@ async fn a_process_told_to_end_while_runs_begin_and_end_leaves_none_to_wait_for(
 
         assert_eq!(status.code(), Some(0));
         for run in world.accepted() {
-            let row = store::run_row(&world.home.database(), &run.id).await;
+            let row = world.home.store().run_row(&run.id).await;
             assert!(!row.leased && row.state != "running", "{row:?}");
         }
         world.restart().await;

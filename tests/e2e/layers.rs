@@ -8,7 +8,6 @@ use super::support::history;
 use super::support::home::Home;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
-use super::support::store;
 use super::support::tools::{Called, Response};
 use super::support::until::{until, until_true};
 use super::support::world::World;
@@ -25,7 +24,7 @@ fn prompt(ask: &Ask) -> String {
 
 /// The lists that the run's watchers were told of.
 async fn updates(world: &World, run: &str) -> Vec<Value> {
-    let events = store::events(&world.home.database(), run).await;
+    let events = world.home.store().events(run).await;
     let updates = events.into_iter().map(|event| event.kind);
     updates
         .filter(|kind| kind["type"] == "todos.updated")
@@ -140,5 +139,5 @@ fn a_tool_that_bears_a_layers_tools_name_is_refused_at_the_start() {
     let said =
         r#"tools.http.write_todos: "write_todos" is the name of a tool that hango has built in"#;
     assert!(ended.err.contains(said), "{}", ended.err);
-    assert!(!home.database().exists());
+    assert!(!home.file().exists());
 }

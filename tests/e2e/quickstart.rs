@@ -1,7 +1,5 @@
 //! `hango quickstart`: the main job from one command, in a directory where nothing is.
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use super::support::api::{Api, text};
@@ -10,11 +8,11 @@ use super::support::hango::Hango;
 use super::support::home::Home;
 use super::support::provider::{Ask, FakeProvider};
 use super::support::reply::Reply;
-use super::support::store::count;
+use super::support::store::Store;
 use super::support::until::until_true;
 
-fn database(home: &Home) -> PathBuf {
-    home.path().join("hango-data/hango.db")
+fn database(home: &Home) -> Store {
+    Store::Sqlite(home.path().join("hango-data/hango.db"))
 }
 
 /// The parts of `printed` in front of which each of `marks` stands, in this order.
@@ -53,7 +51,7 @@ async fn a_first_run_executes_in_an_empty_directory_and_a_second_reuses_what_it_
     assert_eq!(second.status, Some(0), "{}", second.err);
     assert!(in_order(&second.out, &marks), "{}", second.out);
     for (table, rows) in [("tenants", 1), ("agents", 1), ("sessions", 1), ("runs", 2)] {
-        assert_eq!(count(&database(&home), table).await, rows, "{table}");
+        assert_eq!(database(&home).count(table).await, rows, "{table}");
     }
 }
 
@@ -120,7 +118,7 @@ async fn a_quickstart_killed_in_the_middle_first_follows_its_run_to_the_end_when
     ];
     assert!(in_order(&again.out, &marks), "{}", again.out);
     assert_eq!(provider.refused(), Vec::<String>::new());
-    assert_eq!(count(&database(&home), "runs").await, 2);
+    assert_eq!(database(&home).count("runs").await, 2);
     // Both runs ask the same, and are told apart by how much was said before.
     let first_turns = provider
         .asked()

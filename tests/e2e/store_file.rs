@@ -25,7 +25,7 @@ async fn a_second_server_on_the_same_file_is_refused_and_does_not_disturb_the_fi
             "{}",
             refused.err
         );
-        let file = world.home.database().display().to_string();
+        let file = world.home.file().display().to_string();
         assert!(refused.err.contains(&file), "{}", refused.err);
         assert!(!refused.out.contains("listening"), "{}", refused.out);
     }
@@ -67,14 +67,14 @@ async fn the_schema_goes_a_step_back_and_on_again() {
 #[test]
 fn what_is_no_database_is_refused_and_left_as_it_is() {
     let home = Home::of_server();
-    std::fs::write(home.database(), "what somebody else wrote").expect("the file can be written");
+    std::fs::write(home.file(), "what somebody else wrote").expect("the file can be written");
 
     let refused = home.run(&["serve"]);
 
     assert_eq!(refused.status, Some(1), "{}", refused.err);
-    let file = home.database().display().to_string();
+    let file = home.file().display().to_string();
     assert!(refused.err.contains(&file), "{}", refused.err);
-    let left = std::fs::read_to_string(home.database()).expect("the file can be read");
+    let left = std::fs::read_to_string(home.file()).expect("the file can be read");
     assert_eq!(left, "what somebody else wrote");
 }
 

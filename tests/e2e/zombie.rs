@@ -11,10 +11,17 @@ use super::support::history;
 use super::support::messages;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
-use super::support::store;
+use super::support::store::{Kind, on_both_stores};
 use super::support::tools::{Called, Response};
 use super::support::until::{until, until_true};
-use super::support::world::World;
+use super::support::world::{Plan, World};
+
+on_both_stores! {
+    an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon_by_its_attempt
+    a_result_that_arrives_after_the_lease_ran_out_is_kept_or_the_call_open_but_never_both
+    a_process_that_wakes_begins_nothing_even_if_the_store_does_not_tell_it_that_it_lost_its_lease
+    an_attempt_whose_run_was_taken_back_writes_nothing_although_it_trusts_its_lease
+}
 
 const RUNS: usize = 8;
 
@@ -24,6 +31,11 @@ const SHORT_LEASES: [(&str, &str); 3] = [
     ("HANGO_RUN_LEASE_TTL", "2s"),
     ("HANGO_RUN_HEARTBEAT_INTERVAL", "600ms"),
     ("HANGO_RUN_RECLAIM_INTERVAL", "500ms"),
+];
+
+const LONG_LEASES: [(&str, &str); 2] = [
+    ("HANGO_RUN_LEASE_TTL", "90s"),
+    ("HANGO_RUN_HEARTBEAT_INTERVAL", "30s"),
 ];
 
 /// Stops the process for half as long again as a lease; `meanwhile` is done at once.
@@ -41,8 +53,9 @@ async fn start_runs(world: &World) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon_by_its_attempt() {
+async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon_by_its_attempt(
+    kind: Kind,
+) {
     let gate = Gate::closed();
     let held = gate.clone();
     let model = move |ask: &Ask| match (ask.turn, ask.time) {
@@ -50,7 +63,7 @@ async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon_by_its
         (1, _) => Reply::calls([("unsafe", json!({"n": 2}))]),
         (_, _) => Reply::text("all done"),
     };
-    let mut world = World::start(&SHORT_LEASES, model).await;
+    let mut world = Plan::on(kind, &SHORT_LEASES).await.start(model).await;
     start_runs(&world).await;
     until_true("every answer is on its way", || {
         world
@@ -86,8 +99,9 @@ async fn an_answer_that_arrives_after_the_lease_ran_out_is_not_acted_upon_by_its
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_arrives_after_the_lease_ran_out_is_kept_or_the_call_open_but_never_both() {
+async fn a_result_that_arrives_after_the_lease_ran_out_is_kept_or_the_call_open_but_never_both(
+    kind: Kind,
+) {
     let model = |ask: &Ask| match ask.turn {
         1 => Reply::calls([("safe", json!({"n": 1})), ("unsafe", json!({"n": 2}))]),
         _ => Reply::text("all done"),
@@ -98,7 +112,10 @@ async fn a_result_that_arrives_after_the_lease_ran_out_is_kept_or_the_call_open_
         1 => Response::text("first").held(&held),
         _ => Response::text("again"),
     };
-    let mut world = World::with_tools(&SHORT_LEASES, model, tools).await;
+    let mut world = Plan::on(kind, &SHORT_LEASES)
+        .await
+        .with_tools(model, tools)
+        .await;
     start_runs(&world).await;
     until_true("every tool works", || world.tools.calls().len() == 2 * RUNS).await;
 
@@ -124,19 +141,19 @@ async fn a_result_that_arrives_after_the_lease_ran_out_is_kept_or_the_call_open_
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_wakes_begins_nothing_even_if_the_store_does_not_tell_it_that_it_lost_its_lease()
- {
+async fn a_process_that_wakes_begins_nothing_even_if_the_store_does_not_tell_it_that_it_lost_its_lease(
+    kind: Kind,
+) {
     let model = |ask: &Ask| match ask.time {
         1 => Reply::busy_for(2),
         _ => Reply::text("all done"),
     };
-    let mut world = World::start(&SHORT_LEASES, model).await;
+    let mut world = Plan::on(kind, &SHORT_LEASES).await.start(model).await;
     let run = world.start_run("one").await;
-    let database = world.home.database();
+    let store = world.home.store().clone();
     until(
         "it waits for its next try, which needs no write before",
-        async || (store::run_row(&database, &run.id).await.tries == 1).then_some(()),
+        async || (store.run_row(&run.id).await.tries == 1).then_some(()),
     )
     .await;
 
@@ -155,8 +172,9 @@ async fn a_process_that_wakes_begins_nothing_even_if_the_store_does_not_tell_it_
     assert_eq!(world.api.run(&run.id).await["attempt"], 2);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_whose_run_was_taken_back_writes_nothing_although_it_trusts_its_lease() {
+async fn an_attempt_whose_run_was_taken_back_writes_nothing_although_it_trusts_its_lease(
+    kind: Kind,
+) {
     let gate = Gate::closed();
     let held = gate.clone();
     let model = move |ask: &Ask| match (ask.turn, ask.time) {
@@ -164,7 +182,7 @@ async fn an_attempt_whose_run_was_taken_back_writes_nothing_although_it_trusts_i
         (1, _) => Reply::calls([("unsafe", json!({"n": 2}))]),
         (_, _) => Reply::text("all done"),
     };
-    let mut world = World::start(&[], model).await;
+    let mut world = Plan::on(kind, &LONG_LEASES).await.start(model).await;
     start_runs(&world).await;
     until_true("every answer is on its way", || {
         let asked = world.provider.asked();
@@ -177,7 +195,7 @@ async fn an_attempt_whose_run_was_taken_back_writes_nothing_although_it_trusts_i
     world.hango().stop();
     lock.release().await;
     for run in world.accepted() {
-        store::take_back(&world.home.database(), &run.id).await;
+        world.home.store().take_back(&run.id).await;
     }
     gate.open();
     world.hango().cont();

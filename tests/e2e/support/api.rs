@@ -25,6 +25,8 @@ pub(crate) struct Answer {
     pub(crate) content_type: String,
     /// The header `Location`.
     pub(crate) location: Option<String>,
+    /// The header `Retry-After`.
+    pub(crate) retry_after: Option<String>,
     /// Its body; null if there is none.
     pub(crate) body: Value,
 }
@@ -157,12 +159,14 @@ impl Answer {
             value.to_str().ok().map(str::to_owned)
         };
         let (content_type, location) = (header("content-type"), header("location"));
+        let retry_after = header("retry-after");
         let status = response.status().as_u16();
         let body = response.text().await?;
         Ok(Self {
             status,
             content_type: content_type.unwrap_or_default(),
             location,
+            retry_after,
             body: serde_json::from_str(&body).unwrap_or(Value::String(body)),
         })
     }

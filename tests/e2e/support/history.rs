@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::api::{has_ended, text};
 use super::messages;
-use super::store;
 use super::tools::CLASSES;
 use super::world::{Accepted, World};
 
@@ -141,7 +140,7 @@ async fn journal_is_true(world: &World, run: &Value, own: &[&Value]) {
 /// Events count up without gaps, end with the only terminal one, and none was written by an attempt
 /// after a later one had begun.
 async fn events_are_whole(world: &World, run: &str) {
-    let events = store::events(&world.home.database(), run).await;
+    let events = world.home.store().events(run).await;
     let numbers: Vec<_> = events.iter().map(|event| event.n).collect();
     let counted: Vec<_> = (1..).take(events.len()).collect();
     assert_eq!(numbers, counted);

@@ -6,6 +6,11 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use super::store::Store;
+
+/// The configuration's file.
+const CONFIG: &str = "hango.toml";
+
 /// The key that every start makes sure of.
 pub(crate) const KEY: &str = "hk_e2eTests0001_0123456789abcdefghijABCDEFGHIJ0123456789";
 
@@ -13,6 +18,7 @@ pub(crate) const KEY: &str = "hk_e2eTests0001_0123456789abcdefghijABCDEFGHIJ0123
 pub(crate) struct Home {
     dir: TempDir,
     variables: BTreeMap<String, String>,
+    store: Store,
 }
 
 impl Home {
@@ -20,6 +26,7 @@ impl Home {
     pub(crate) fn empty() -> Self {
         let dir = tempfile::tempdir().expect("a temporary directory can be made");
         let mut home = Self {
+            store: Store::Sqlite(dir.path().join("hango.db")),
             dir,
             variables: BTreeMap::new(),
         };
@@ -27,13 +34,38 @@ impl Home {
         home
     }
 
-    /// A server's: a key, and polls that are short for impatient tests.
+    /// A server's on an embedded store: a key, and polls that are short for impatient tests.
     pub(crate) fn of_server() -> Self {
+        let home = Self::empty();
+        let store = home.store.clone();
+        home.with_store(store)
+    }
+
+    /// A server's on that store. On one that others may work with, leases are short besides: what a
+    /// process held that is gone is waited for.
+    pub(crate) fn of_server_on(store: Store) -> Self {
+        let mut home = Self::empty().with_store(store);
+        home.set("HANGO_RUN_LEASE_TTL", "2s");
+        home.set("HANGO_RUN_HEARTBEAT_INTERVAL", "600ms");
+        home.set("HANGO_RUN_RECLAIM_INTERVAL", "500ms");
+        home
+    }
+
+    fn with_store(mut self, store: Store) -> Self {
+        self.set("HANGO_DATABASE_URL", &store.url());
+        self.set("HANGO_BOOTSTRAP_API_KEY", KEY);
+        self.set("HANGO_RUN_POLL_INTERVAL", "200ms");
+        self.store = store;
+        self
+    }
+
+    /// Another one with the same variables and the same configuration: a second process's.
+    pub(crate) fn another(&self) -> Self {
         let mut home = Self::empty();
-        let url = format!("sqlite://{}", home.database().display());
-        home.set("HANGO_DATABASE_URL", &url);
-        home.set("HANGO_BOOTSTRAP_API_KEY", KEY);
-        home.set("HANGO_RUN_POLL_INTERVAL", "200ms");
+        home.variables.clone_from(&self.variables);
+        home.store = self.store.clone();
+        let config = std::fs::read_to_string(self.path().join(CONFIG)).unwrap_or_default();
+        home.write_config(&config);
         home
     }
 
@@ -44,7 +76,7 @@ impl Home {
 
     /// Writes `hango.toml`, where hango looks for it.
     pub(crate) fn write_config(&self, text: &str) {
-        std::fs::write(self.path().join("hango.toml"), text).expect("the file can be written");
+        std::fs::write(self.path().join(CONFIG), text).expect("the file can be written");
     }
 
     /// The directory.
@@ -53,7 +85,12 @@ impl Home {
     }
 
     /// Where a server's store is.
-    pub(crate) fn database(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Where an embedded store is.
+    pub(crate) fn file(&self) -> PathBuf {
         self.path().join("hango.db")
     }
 

@@ -1,43 +1,55 @@
-//! The SQLite file from outside: what is in it, and its lock, which freezes hango before a commit.
+//! The store from outside: what is in it, and a lock that freezes hango before a commit.
 
-use std::path::Path;
-use std::time::Duration;
+mod postgres;
+mod sqlite;
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hango_test_database::TestDatabase;
 use serde_json::Value;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
+use sqlx::{PgConnection, SqliteConnection};
 
-async fn open(path: &Path, read_only: bool) -> SqliteConnection {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .read_only(read_only)
-        .busy_timeout(Duration::from_secs(10))
-        .connect()
-        .await
-        .expect("the store can be opened")
+/// A kind of store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A file, which belongs to one process.
+    Sqlite,
+    /// A database, for any number of processes.
+    Postgres,
 }
 
-/// The lock of a store's file. While it is held nobody commits.
-pub(crate) struct WriteLock(SqliteConnection);
+/// Makes a test of each of these functions on each kind of store.
+macro_rules! on_both_stores {
+    ($($name:ident)*) => {
+        mod sqlite {
+            use crate::support::store::Kind;
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(Kind::Sqlite).await;
+            })*
+        }
 
-impl WriteLock {
-    /// Takes it.
-    pub(crate) async fn take(path: &Path) -> Self {
-        let mut connection = open(path, false).await;
-        control(&mut connection, "begin immediate").await;
-        Self(connection)
-    }
-
-    /// Gives it back; nothing was changed.
-    pub(crate) async fn release(mut self) {
-        control(&mut self.0, "rollback").await;
-        self.0.close().await.expect("the store can be closed");
-    }
+        mod postgres {
+            use crate::support::store::Kind;
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(Kind::Postgres).await;
+            })*
+        }
+    };
 }
+pub(crate) use on_both_stores;
 
-async fn control(connection: &mut SqliteConnection, statement: &'static str) {
-    let done = sqlx::query(statement).execute(connection).await;
-    done.expect("the store answers");
+/// A store; its clones are the same one.
+#[derive(Clone)]
+pub(crate) enum Store {
+    /// A file.
+    Sqlite(PathBuf),
+    /// A database of this test's own.
+    Postgres(Arc<TestDatabase>),
+    /// A database of a server that the test stops and starts.
+    Server(String),
 }
 
 /// Where a run's row stands.
@@ -66,81 +78,101 @@ pub(crate) struct EventRow {
     pub(crate) kind: Value,
 }
 
-/// Reads a run's row.
-pub(crate) async fn run_row(path: &Path, run: &str) -> RunRow {
-    let mut connection = open(path, true).await;
-    let row = sqlx::query(
-        "select state, owner_id, lease_expires_at is not null as leased, resume_turn, tries \
-         from runs where id = ?",
-    )
-    .bind(run)
-    .fetch_one(&mut connection)
-    .await
-    .expect("the run is there");
-    let row = RunRow {
-        state: row.get("state"),
-        owner: row.get("owner_id"),
-        leased: row.get("leased"),
-        resume_turn: row.get("resume_turn"),
-        tries: row.get("tries"),
-    };
-    connection.close().await.expect("the store can be closed");
-    row
+/// While it is held nobody commits a change of a run.
+pub(crate) enum Frozen {
+    /// By the file's lock.
+    Sqlite(SqliteConnection),
+    /// By the tables' locks.
+    Postgres(PgConnection),
 }
 
-/// Takes a run back as the sweep of another process would whose clock runs ahead.
-pub(crate) async fn take_back(path: &Path, run: &str) {
-    let mut connection = open(path, false).await;
-    control(&mut connection, "begin immediate").await;
-    for statement in [
-        "update runs set state = 'queued', owner_id = null, lease_expires_at = null, \
-             last_event = last_event + 1, stalled_attempts = stalled_attempts + 1 where id = ?",
-        "update sessions set running_run = null where running_run = ?",
-        "insert into events (run_id, n, turn, attempt, at, version, kind) \
-         select id, last_event, begun_turn, attempt, started_at, 1, \
-             '{\"type\":\"run.requeued\",\"reason\":\"lease_expired\"}' from runs where id = ?",
-    ] {
-        let done = sqlx::query(statement)
-            .bind(run)
-            .execute(&mut connection)
-            .await;
-        assert_eq!(done.expect("the store answers").rows_affected(), 1);
+impl Frozen {
+    /// Lets everybody commit again; nothing was changed.
+    pub(crate) async fn release(self) {
+        match self {
+            Self::Sqlite(connection) => sqlite::thaw(connection).await,
+            Self::Postgres(connection) => postgres::thaw(connection).await,
+        }
     }
-    control(&mut connection, "commit").await;
-    connection.close().await.expect("the store can be closed");
+
+    /// Lets everybody commit again who still lives. What a process that is gone had asked a server for is
+    /// not done, as it would not be had the machine failed with it.
+    pub(crate) async fn release_to_the_living(self) {
+        match self {
+            Self::Sqlite(connection) => sqlite::thaw(connection).await,
+            Self::Postgres(connection) => postgres::thaw_for_the_living(connection).await,
+        }
+    }
 }
 
-/// Reads a run's events.
-pub(crate) async fn events(path: &Path, run: &str) -> Vec<EventRow> {
-    let mut connection = open(path, true).await;
-    let rows = sqlx::query("select n, attempt, kind from events where run_id = ? order by n")
-        .bind(run)
-        .fetch_all(&mut connection)
-        .await
-        .expect("the events can be read");
-    connection.close().await.expect("the store can be closed");
-    let event = |row: &sqlx::sqlite::SqliteRow| EventRow {
-        n: row.get("n"),
-        attempt: row.get("attempt"),
-        kind: serde_json::from_str(row.get("kind")).expect("kinds are JSON"),
+/// What `$function` of the store's kind says.
+macro_rules! of_its_kind {
+    ($store:expr, $function:ident $(, $argument:expr)*) => {
+        match $store {
+            Store::Sqlite(file) => sqlite::$function(file $(, $argument)*).await,
+            Store::Postgres(database) => postgres::$function(database.url() $(, $argument)*).await,
+            Store::Server(url) => postgres::$function(url $(, $argument)*).await,
+        }
     };
-    rows.iter().map(event).collect()
 }
 
-/// Counts the rows of a table.
-pub(crate) async fn count(path: &Path, table: &str) -> i64 {
-    let mut connection = open(path, true).await;
-    let statement = match table {
+impl Store {
+    /// Its URL, as hango wants to be told.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Sqlite(file) => format!("sqlite://{}", file.display()),
+            Self::Postgres(database) => database.url().to_owned(),
+            Self::Server(url) => url.clone(),
+        }
+    }
+
+    /// Freezes everybody before the next commit of a change of a run.
+    pub(crate) async fn freeze(&self) -> Frozen {
+        match self {
+            Self::Sqlite(file) => Frozen::Sqlite(sqlite::freeze(file).await),
+            Self::Postgres(database) => Frozen::Postgres(postgres::freeze(database.url()).await),
+            Self::Server(url) => Frozen::Postgres(postgres::freeze(url).await),
+        }
+    }
+
+    /// Reads a run's row.
+    pub(crate) async fn run_row(&self, run: &str) -> RunRow {
+        of_its_kind!(self, run_row, run)
+    }
+
+    /// Takes a run back as the sweep of another process would whose clock runs ahead.
+    pub(crate) async fn take_back(&self, run: &str) {
+        of_its_kind!(self, take_back, run);
+    }
+
+    /// Asks for a running run's end as another process would whose hint was lost.
+    pub(crate) async fn ask_for_end(&self, run: &str) {
+        of_its_kind!(self, ask_for_end, run);
+    }
+
+    /// Reads a run's events.
+    pub(crate) async fn events(&self, run: &str) -> Vec<EventRow> {
+        of_its_kind!(self, events, run)
+    }
+
+    /// Counts the rows of a table.
+    pub(crate) async fn count(&self, table: &str) -> i64 {
+        of_its_kind!(self, count, table)
+    }
+
+    /// How many runs each process is executing.
+    pub(crate) async fn running(&self) -> Vec<i64> {
+        of_its_kind!(self, running)
+    }
+}
+
+/// The statement that counts a table's rows.
+fn counting(table: &str) -> &'static str {
+    match table {
         "tenants" => "select count(*) from tenants",
         "agents" => "select count(*) from agents",
         "sessions" => "select count(*) from sessions",
         "runs" => "select count(*) from runs",
         other => panic!("nobody counts {other}"),
-    };
-    let count = sqlx::query_scalar(statement)
-        .fetch_one(&mut connection)
-        .await
-        .expect("the rows can be counted");
-    connection.close().await.expect("the store can be closed");
-    count
+    }
 }
