@@ -13,6 +13,7 @@ mod crowd;
 mod database_down;
 mod drain;
 mod layers;
+mod pooler;
 mod quickstart;
 mod replicas;
 mod store_file;
