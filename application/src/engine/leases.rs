@@ -133,6 +133,13 @@ impl LeaseGuard {
         !self.hold.lost.is_cancelled() && Instant::now() < self.trusted_until()
     }
 
+    /// How long the answer to a write under way is waited for when the claim turns out to be lost: the
+    /// write that ended the run, or gave it back, looks like that to a renewal. What goes on meanwhile
+    /// ends within the margin all the same.
+    pub(super) fn last_answer(&self) -> Duration {
+        self.leases.leases.margin / 2
+    }
+
     /// Waits until the claim is not to be trusted any more.
     pub(super) async fn lost(&self) {
         while self.is_trusted() {

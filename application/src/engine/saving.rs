@@ -17,10 +17,6 @@ use crate::live;
 const FIRST_REPEAT: Duration = Duration::from_millis(50);
 const LAST_REPEAT: Duration = Duration::from_secs(1);
 
-/// How long the answer to a write under way is waited for when its lease turns out to be lost: the
-/// write that ended the run, or gave it back, looks like that to a renewal.
-const LAST_ANSWER: Duration = Duration::from_secs(1);
-
 impl Driver<'_> {
     /// Makes a change durable. While its outcome is unknown the very same write is repeated, for as
     /// long as the lease may be trusted.
@@ -36,7 +32,7 @@ impl Driver<'_> {
                 biased;
                 outcome = &mut written => outcome?,
                 () = options.lease.lost() => {
-                    let answer = tokio::time::timeout(LAST_ANSWER, written).await;
+                    let answer = tokio::time::timeout(options.lease.last_answer(), written).await;
                     answer.map_err(|_| Abandoned::LeaseLost)??
                 }
             };

@@ -185,6 +185,37 @@ async fn an_execution_that_cannot_renew_stops_by_itself_before_others_may_take_i
     process.drain().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_beside_a_write_that_is_not_answered_is_broken_off_before_others_may_take_the_run() {
+    let mut world = World::new().await;
+    world.tool("clock", Idempotency::Safe, Does::Returns);
+    let hangs = world.tool("slow", Idempotency::Safe, Does::Hangs);
+    let both = [("c1", "clock", json!({})), ("c2", "slow", json!({}))];
+    world.provider.then(asks(&both));
+    let never = Arc::new(Semaphore::new(0));
+    let unanswered = Fault::AnswerHeld(Arc::clone(&never));
+    world.store.spoil(ChangeKind::Record, unanswered);
+    let mut settings = settings();
+    settings.lease_ttl = Duration::from_secs(4);
+    let process = world.start(settings).await;
+    let run = world.run().await;
+    world
+        .until("the call is begun", || hangs.count() == 1)
+        .await;
+    let RunState::Running { expires_at, .. } = world.now(run.id).await.state else {
+        panic!("nobody took it");
+    };
+
+    world
+        .until("it stopped", || process.engine.executing() == 0)
+        .await;
+
+    let dropped = hangs.executions()[0].dropped.expect("it was dropped");
+    let dropped = world.store_clock.now().minus(dropped.elapsed());
+    assert!(dropped < expires_at, "{dropped:?} is before {expires_at:?}");
+    process.drain().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watchers_are_told_of_an_end_whose_answer_came_late() {
     let world = World::new().await;
