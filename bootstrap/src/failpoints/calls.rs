@@ -51,17 +51,18 @@ impl Provider for ArmedProvider {
     }
 
     async fn stream(&self, call: ModelCall) -> Result<AnswerStream, ModelFailure> {
+        let kind = self.kind();
         let before = ["provider.before", "provider.stream.before"];
-        self.points.pass(before).await.map_err(broken)?;
+        self.points.pass(before, kind).await.map_err(broken)?;
         let answer = self.provider.stream(call).await;
         let after = ["provider.stream.after", "provider.after"];
-        self.points.pass(after).await.map_err(broken)?;
+        self.points.pass(after, kind).await.map_err(broken)?;
         let points = self.points.clone();
         let answer = answer?.then(move |event| {
             let points = points.clone();
             async move {
                 let before = ["provider.event.before"];
-                points.pass(before).await.map_err(broken)?;
+                points.pass(before, kind).await.map_err(broken)?;
                 event
             }
         });
@@ -71,13 +72,15 @@ impl Provider for ArmedProvider {
 
 /// A tool with its points.
 pub(super) struct ArmedTool {
+    name: String,
     tool: Arc<dyn Tool>,
     points: Failpoints,
 }
 
 impl ArmedTool {
     pub(super) fn new(tool: Arc<dyn Tool>, points: Failpoints) -> Self {
-        Self { tool, points }
+        let name = tool.definition().name;
+        Self { name, tool, points }
     }
 }
 
@@ -92,11 +95,13 @@ impl Tool for ArmedTool {
     }
 
     async fn execute(&self, invocation: Invocation) -> ToolResult {
-        if let Err(reached) = self.points.pass(["tool.before", "tool.call.before"]).await {
+        let before = ["tool.before", "tool.call.before"];
+        if let Err(reached) = self.points.pass(before, &self.name).await {
             return ToolResult::error(reached.to_string());
         }
         let result = self.tool.execute(invocation).await;
-        match self.points.pass(["tool.call.after", "tool.after"]).await {
+        let after = ["tool.call.after", "tool.after"];
+        match self.points.pass(after, &self.name).await {
             Ok(()) => result,
             Err(reached) => ToolResult::error(reached.to_string()),
         }

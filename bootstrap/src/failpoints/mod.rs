@@ -1,7 +1,7 @@
 //! Failpoints: named places at which a process for tests dies, stops, waits or fails on purpose.
 //!
 //! `HANGO_FAILPOINT=point:action:nth[,more]` arms them. The points are the calls of the ports, before
-//! and after each; they are passed in decorators that stand here and nowhere else, so that what they
+//! and after each (`point@name` those of one tool or kind of provider); they are passed in decorators that stand here and nowhere else, so that what they
 //! wrap knows nothing of them. A build that is not for tests has none of this, and refuses to start
 //! when the variable is set. `docs/testing.md` says how they are used.
 
@@ -61,10 +61,15 @@ impl Failpoints {
         Arc::new(ArmedTool::new(tool, self.clone()))
     }
 
-    /// Passes points that are at the same place, each of which may have another name.
-    async fn pass<const N: usize>(&self, points: [&'static str; N]) -> Result<(), Reached> {
+    /// Passes points that are at the same place and have different names, on the way to a tool or
+    /// provider, if `whose` is not empty.
+    async fn pass<const N: usize>(
+        &self,
+        points: [&'static str; N],
+        whose: &str,
+    ) -> Result<(), Reached> {
         for name in points {
-            for armed in self.0.iter().filter(|armed| armed.is_at(name)) {
+            for armed in self.0.iter().filter(|armed| armed.is_at(name, whose)) {
                 if armed.is_due() {
                     armed.action.perform(name).await?;
                 }

@@ -10,6 +10,8 @@ use super::{calls, stores};
 /// A point that is armed.
 pub(super) struct Failpoint {
     point: String,
+    /// Only for the tool or provider of that name.
+    only: Option<String>,
     /// What happens there.
     pub(super) action: Action,
     due: Due,
@@ -24,8 +26,9 @@ enum Due {
 }
 
 impl Failpoint {
-    pub(super) fn is_at(&self, name: &str) -> bool {
-        self.point == name
+    /// Whether it is that point, for the tool or provider of that name.
+    pub(super) fn is_at(&self, name: &str, whose: &str) -> bool {
+        self.point == name && self.only.as_ref().is_none_or(|only| only == whose)
     }
 
     /// Counts a passing; whether it is one at which something happens.
@@ -47,6 +50,10 @@ impl FromStr for Failpoint {
         let (Some(point), Some(action), None) = (point, action, parts.next()) else {
             return Err(format!("{text:?} is not point:action or point:action:nth"));
         };
+        let (point, only) = match point.split_once('@') {
+            Some((point, only)) => (point, Some(only.to_owned())),
+            None => (point, None),
+        };
         if !points().any(|known| known == point) {
             let known: Vec<_> = points().collect();
             let known = known.join(", ");
@@ -54,6 +61,7 @@ impl FromStr for Failpoint {
         }
         Ok(Self {
             point: point.to_owned(),
+            only,
             action: action.parse()?,
             due: nth.map_or(Ok(Due::At(1)), str::parse)?,
             passed: AtomicU64::new(0),
@@ -83,7 +91,8 @@ impl fmt::Debug for Failpoint {
             Due::At(nth) => (nth, ""),
             Due::From(nth) => (nth, "+"),
         };
-        write!(f, "{}:{:?}:{nth}{on}", self.point, self.action)
+        let (at, only) = self.only.as_ref().map_or(("", ""), |only| ("@", only));
+        write!(f, "{}{at}{only}:{:?}:{nth}{on}", self.point, self.action)
     }
 }
 

@@ -55,9 +55,9 @@ impl<S: ?Sized> Armed<S> {
         call: impl Future<Output = Result<T, E>> + Send,
         after: [&'static str; 2],
     ) -> Result<T, E> {
-        self.points.pass(before).await.map_err(unavailable)?;
+        self.points.pass(before, "").await.map_err(unavailable)?;
         let answer = call.await;
-        self.points.pass(after).await.map_err(unavailable)?;
+        self.points.pass(after, "").await.map_err(unavailable)?;
         answer
     }
 }

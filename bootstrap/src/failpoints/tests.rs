@@ -29,6 +29,10 @@ fn a_failpoint_has_a_point_an_action_and_the_passing_that_it_waits_for() {
         read("store.after:stop:7, tool.call.after:sleep(250):2+"),
         "[store.after:Stop:7, tool.call.after:Sleep(250ms):2+]"
     );
+    assert_eq!(
+        read("tool.call.before@fetch:abort:1+"),
+        "[tool.call.before@fetch:Abort:1+]"
+    );
     assert_eq!(read(""), "[]");
 }
 

@@ -31,7 +31,7 @@ impl Reply {
     }
 
     /// Calls of tools with their arguments.
-    pub(crate) fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
+    pub(crate) fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
         let calls = calls.into_iter();
         Self {
             calls: calls

@@ -1,0 +1,63 @@
+//! The invariants of a durable server, checked when everything is over: what clients were promised, what
+//! the provider and the tools saw, and what hango says, must be one story. Each rule says what objects to
+//! it, beginning with the invariant's number in `docs/faults.md`.
+
+mod asks;
+mod calls;
+mod runs;
+mod sessions;
+pub(crate) mod story;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use story::{Story, Told};
+
+/// How far a store's clock and that of the logs may be apart on one machine. Whatever begins too late does
+/// so by more: it takes a restart or a lease for somebody else to begin it.
+const SKEW: Duration = Duration::from_millis(100);
+
+/// What a scenario may do that others may not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expect {
+    /// How runs end.
+    pub(crate) ends: fn(&Value) -> bool,
+    /// Whether the store's clock is the machine's, so that its moments can be compared with those of the
+    /// logs.
+    pub(crate) one_clock: bool,
+    /// Whether nothing happens that costs an answer before it is on record.
+    pub(crate) loses_no_turn: bool,
+}
+
+impl Expect {
+    /// Every run ends well, although processes die.
+    pub(crate) const SUCCESS: Self = Self {
+        ends: |run| run["state"] == "succeeded",
+        one_clock: true,
+        loses_no_turn: false,
+    };
+}
+
+/// Everything that speaks against the story.
+pub(crate) fn objections(story: &Story, expect: &Expect) -> Vec<String> {
+    let mut objections = Vec::new();
+    let refused = story.refused.iter();
+    objections.extend(refused.map(|why| format!("I7: the provider refused: {why}")));
+    let wrong = story.clients.wrong.iter();
+    objections.extend(wrong.map(|answer| format!("API: {answer}")));
+    objections.extend(runs::promises(story));
+    objections.extend(sessions::objections(story, expect));
+    for told in &story.runs {
+        let mut found = Vec::new();
+        found.extend(runs::objections(story, told, expect));
+        found.extend(calls::objections(story, told, expect));
+        found.extend(asks::objections(story, told, expect));
+        objections.extend(found.into_iter().map(|what| named(told, &what)));
+    }
+    objections
+}
+
+fn named(told: &Told, what: &str) -> String {
+    format!("{what} (run {}, {:?})", told.id, told.input)
+}

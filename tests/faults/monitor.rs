@@ -1,0 +1,118 @@
+//! Watches the database while things happen to it: what must hold at every moment, not only at the end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use crate::fleet::Fleet;
+use crate::moment::Moment;
+use crate::store::Facts;
+use crate::timing::Timing;
+
+/// Between two looks.
+const LOOKS: Duration = Duration::from_millis(200);
+
+/// What a bound is widened by, for a machine that has other things to do.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// A watch that is kept until it is dropped.
+pub(crate) struct Monitor {
+    seen: Arc<Mutex<Seen>>,
+    task: JoinHandle<()>,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// How often somebody looked.
+    pub(crate) looks: usize,
+    /// What must not be.
+    pub(crate) violations: Vec<String>,
+}
+
+impl Monitor {
+    /// Watches from now on. `slots_are_free` says that nothing that can be claimed has to wait.
+    pub(crate) fn start(facts: Facts, fleet: Fleet, timing: Timing, slots_are_free: bool) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let watched = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            let mut waiting = HashMap::new();
+            loop {
+                tokio::time::sleep(LOOKS).await;
+                // Whoever cannot be asked says nothing; that is for the scenario to judge.
+                let Ok(violations) =
+                    look(&facts, &fleet, timing, slots_are_free, &mut waiting).await
+                else {
+                    continue;
+                };
+                let mut seen = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.looks += 1;
+                for violation in violations {
+                    if !seen.violations.contains(&violation) {
+                        seen.violations.push(violation);
+                    }
+                }
+            }
+        });
+        Self { seen, task }
+    }
+
+    /// What was seen so far.
+    pub(crate) fn seen(&self) -> Seen {
+        let seen = self.seen.lock();
+        seen.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One look; `waiting` remembers since when each run can be claimed.
+async fn look(
+    facts: &Facts,
+    fleet: &Fleet,
+    timing: Timing,
+    slots_are_free: bool,
+    waiting: &mut HashMap<String, Moment>,
+) -> anyhow::Result<Vec<String>> {
+    let mut violations = Vec::new();
+    for session in facts.crowded().await? {
+        violations.push(format!("I2: session {session} has two running runs"));
+    }
+
+    let bound = 2 * timing.sweep + SLACK;
+    let overdue = facts.overdue(bound).await?;
+    if served_for(fleet, bound) {
+        let stuck = overdue.iter();
+        violations.extend(stuck.map(|run| {
+            format!("I10: run {run} is running although its lease ended over {bound:?} ago")
+        }));
+    }
+
+    if slots_are_free {
+        let bound = 2 * timing.poll + SLACK;
+        let claimable = facts.claimable().await?;
+        let now = Moment::now();
+        waiting.retain(|run, _| claimable.contains(run));
+        for run in claimable {
+            let since = *waiting.entry(run.clone()).or_insert(now);
+            if now.since(since) > bound && served_for(fleet, bound) {
+                violations.push(format!(
+                    "I10: run {run} could be claimed for over {bound:?} and was not"
+                ));
+            }
+        }
+    }
+    Ok(violations)
+}
+
+/// Whether somebody could execute for that long, without a pause.
+fn served_for(fleet: &Fleet, time: Duration) -> bool {
+    let since = fleet.serving_since();
+    since.is_some_and(|since| Moment::now().since(since) > time)
+}

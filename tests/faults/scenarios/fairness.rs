@@ -1,0 +1,140 @@
+//! F65: one tenant floods the queue; another one's run does not wait for it. A capped tenant stays below
+//! its cap and holds nobody up.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use super::{Scenario, Task};
+use crate::database::Kind;
+use crate::dice::Dice;
+use crate::history::Expect;
+use crate::history::story::{Story, Told};
+use crate::plan::Shape;
+use crate::report::Report;
+use crate::world::{Outcome, Setup, World};
+
+pub(super) const SCENARIO: Scenario = Scenario {
+    name: "fairness",
+    about: "F65: a tenant queues thousands of runs, another one gets the next slot; and the cap holds",
+    kinds: &[Kind::Postgres],
+    also: &[Kind::Sqlite],
+    run: |task| Box::pin(run(task)),
+};
+
+/// Slots of one replica.
+const WORKERS: usize = 4;
+
+/// Where there is a cap: more than one replica's slots, less than those of two.
+const CAP: i64 = 6;
+
+/// One turn of a tenth of a second.
+const SHAPE: Shape = Shape {
+    turns: 1,
+    tools: 0,
+    pace: 20,
+    tool: 0,
+};
+
+async fn run(task: Task) -> anyhow::Result<Report> {
+    let free = flood(task, None).await?;
+    let capped = flood(task, Some(CAP)).await?;
+    let mut report = free.report;
+    for (name, what) in capped.report.lines {
+        report.line(name, format!("{what} (with a cap)"));
+    }
+    report.violations.extend(capped.report.violations);
+    report.kept = report.kept.or(capped.report.kept);
+    Ok(report)
+}
+
+/// One tenant floods, the other one comes three times.
+async fn flood(task: Task, cap: Option<i64>) -> anyhow::Result<Outcome> {
+    let mut setup = Setup::of(SCENARIO.name, task.seed, task.kind, task.replicas);
+    setup.shape = SHAPE;
+    setup.slots_are_free = false;
+    setup
+        .variables
+        .push(("HANGO_RUN_WORKERS", WORKERS.to_string()));
+    if let Some(cap) = cap {
+        setup
+            .variables
+            .push(("HANGO_MAX_RUNNING_PER_TENANT", cap.to_string()));
+    }
+    let world = World::start(setup).await?;
+    let runs = task.runs.unwrap_or(300);
+    let sessions = world.load.sessions(runs.div_ceil(4)).await?;
+    for n in 0..runs {
+        drop(world.load.begin(&sessions[n % sessions.len()]));
+    }
+    let other = world.client.with_key(&other_tenant(&world).await?);
+    other.create_agent().await?;
+    let session = other.open_session().await?;
+
+    let mut dice = Dice::of(task.seed, "visits");
+    let mut visits = Vec::new();
+    let mut most = 0;
+    for n in 0..3 {
+        tokio::time::sleep(dice.millis(200, 600)).await;
+        most = most.max(world.facts.running_of_a_tenant().await?);
+        let visit = other.start_run(&session, &format!("visit {n}")).await?;
+        other.follow(&visit.id).await;
+        visits.push(visit.id);
+    }
+    while world.load.pending() > 0 {
+        most = most.max(world.facts.running_of_a_tenant().await?);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+
+    let slots = WORKERS * world.fleet.size();
+    // Each tenant's runs are read with its own key.
+    let mut outcome = world.finish_with(&Expect::SUCCESS, Some(&other)).await?;
+    let report = &mut outcome.report;
+    let overtaken: Vec<_> = visits
+        .iter()
+        .map(|visit| overtaken(&outcome.story, visit))
+        .collect();
+    report.line(
+        "visits",
+        format!("claimed after {overtaken:?} of the flood's runs, with {slots} slots"),
+    );
+    report.must(overtaken.iter().all(|by| *by <= slots), || {
+        format!("F65: {overtaken:?} runs of the flood were claimed before a visitor's, with {slots} slots")
+    });
+    if let Some(cap) = cap {
+        report.line("cap", format!("{most} running at the most, of {cap}"));
+        report.must(most <= cap, || {
+            format!("goal: {most} runs of a tenant were running, over {cap}")
+        });
+    }
+    Ok(outcome)
+}
+
+/// How many others were claimed between a run's acceptance and its claim.
+fn overtaken(story: &Story, run: &str) -> usize {
+    let moment = |told: &Told, kind: &str| {
+        let event = told.events.iter().find(|event| event.kind == kind);
+        event.map(|event| event.at)
+    };
+    let Some(told) = story.runs.iter().find(|told| told.id == run) else {
+        return usize::MAX;
+    };
+    let (from, until) = (moment(told, "run.queued"), moment(told, "run.started"));
+    let others = story.runs.iter().filter(|other| {
+        let claimed = moment(other, "run.started");
+        other.id != run && claimed > from && claimed < until
+    });
+    others.count()
+}
+
+/// Makes another tenant; its key.
+async fn other_tenant(world: &World) -> anyhow::Result<String> {
+    let start = world.fleet.start_of(0);
+    let said = start
+        .command("admin tenant create --slug other --owner-email other@example.org --json")
+        .await?;
+    let said: Value = serde_json::from_str(&said).with_context(|| said.clone())?;
+    let key = said.pointer("/api_key/key").and_then(Value::as_str);
+    Ok(key.with_context(|| format!("no key: {said}"))?.to_owned())
+}
