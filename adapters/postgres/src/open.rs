@@ -45,7 +45,12 @@ const RESERVED: u32 = 2;
 
 /// What a session that is not behind a pooler begins with. Nothing waits or hangs for long, and a
 /// process that has vanished, or stands still in a transaction, keeps its locks no longer than that.
-const SETTINGS: [(&str, &str); 7] = [
+///
+/// A statement is planned once, in general: each is written so that it goes by an index whatever its
+/// parameters are. Without this a statement with a `limit` would be planned at every execution.
+const SETTINGS: [(&str, &str); 9] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
     ("lock_timeout", "5s"),
     ("statement_timeout", "10s"),
     ("idle_in_transaction_session_timeout", "10s"),
@@ -61,6 +66,8 @@ const LANE_LOCK_TIMEOUT: (&str, &str) = ("lock_timeout", "250ms");
 
 /// The same behind a pooler, for one transaction; its connections are the pooler's to keep alive.
 const BEGIN_POOLED: &str = "begin; \
+    set local plan_cache_mode = 'force_generic_plan'; \
+    set local jit = off; \
     set local lock_timeout = '5s'; \
     set local statement_timeout = '10s'; \
     set local idle_in_transaction_session_timeout = '10s'";

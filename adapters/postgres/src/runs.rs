@@ -13,11 +13,15 @@ mod cancel;
 mod change;
 mod claim;
 mod documents;
+#[cfg(test)]
+mod fence;
 mod fenced;
 mod held;
 mod journal;
 mod leases;
 mod load;
+#[cfg(test)]
+mod plans;
 mod read;
 mod store;
 mod writes;

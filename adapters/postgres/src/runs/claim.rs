@@ -37,14 +37,13 @@ pub(super) struct Taken {
     pub(super) line: SessionLine,
 }
 
-/// What [`hango_domain::queue::eligible`] asks of a queued run `q` alone, whose session is `s` and whose
-/// row is `r`: the first of its session that has not ended, due, of a memory format that the claimer
+/// What [`hango_domain::queue::eligible`] asks of a queued run `q` alone, whose row is `r`: the first of its session that has not ended, due, of a memory format that the claimer
 /// reads. Parameters: 1 what stands in for the database's time, 2 the format.
 macro_rules! is_due_head {
     () => {
         "(q.available_at is null or q.available_at <= coalesce($1, statement_timestamp()))
            and r.state_version <= $2
-           and s.running_run is null
+           and not exists (select from running_runs x where x.session_id = q.session_id)
            and not exists (
                select from queued_runs e
                where e.session_id = q.session_id and e.session_no < q.session_no)"
@@ -101,7 +100,6 @@ pub(super) const ELIGIBLE: &str = concat!(
                  row_number() over (order by q.created_at, q.run_id) as round
              from queued_runs q
              join runs r on r.id = q.run_id
-             join sessions s on s.id = q.session_id
              where q.tenant_id = w.tenant_id and ",
     is_due_head!(),
     "        order by q.created_at, q.run_id
@@ -120,7 +118,6 @@ pub(super) const ELIGIBLE_ALONE: &str = concat!(
          select q.run_id, q.created_at, 1 as round
          from runs r
          join queued_runs q on q.session_id = r.session_id and q.session_no = r.session_no
-         join sessions s on s.id = r.session_id
          join tenants t on t.id = r.tenant_id and t.status = 'active'
          where r.id = $5
            and ($4 = 0 or $4 > (select count(*) from running_runs x
@@ -139,6 +136,23 @@ pub(super) const LOCK_TENANTS: &str = concat!(
      order by t.id
      for no key update"
 );
+
+/// Every message of each of these sessions.
+pub(super) const HISTORIES: &str =
+    "select m.id, m.session_id, m.run_id, m.seq, m.role, m.content, m.stop_reason, m.usage, \
+             m.partial, m.created_at
+         from unnest($1::uuid[]) as s (id)
+         cross join lateral (
+             select * from messages where session_id = s.id order by seq offset 0) m";
+
+/// The journal of one turn of each of these runs.
+pub(super) const OPEN_CALLS: &str =
+    "select c.id, c.run_id, c.turn, c.position, c.tool_use_id, c.name, c.input, \
+             c.invalid_input, c.state, c.executions, c.result, c.started_at, c.finished_at
+         from unnest($1::uuid[], $2::int[]) as r (id, turn)
+         cross join lateral (
+             select * from tool_calls
+             where run_id = r.id and turn = r.turn order by position offset 0) c";
 
 /// Claims what is eligible. A run whose row cannot be read is left where it is, and said in the log:
 /// nobody else has to wait for it.
@@ -273,16 +287,10 @@ async fn histories(
     runs: &[&Run],
 ) -> Result<BTreeMap<SessionId, Result<Vec<Message>, Error>>, Error> {
     let sessions: Vec<_> = runs.iter().map(|run| run.session_id.0).collect();
-    let rows = sqlx::query(
-        "select m.id, m.session_id, m.run_id, m.seq, m.role, m.content, m.stop_reason, m.usage, \
-             m.partial, m.created_at
-         from unnest($1::uuid[]) as s (id)
-         cross join lateral (
-             select * from messages where session_id = s.id order by seq offset 0) m",
-    )
-    .bind(sessions)
-    .fetch_all(conn)
-    .await?;
+    let rows = sqlx::query(HISTORIES)
+        .bind(sessions)
+        .fetch_all(conn)
+        .await?;
     let mut histories = BTreeMap::new();
     for row in &rows {
         let session = rows::session_of(row)?;
@@ -308,18 +316,11 @@ async fn open_calls(
         .iter()
         .map(|run| small(run.progress.answered_turn))
         .collect();
-    let rows = sqlx::query(
-        "select c.id, c.run_id, c.turn, c.position, c.tool_use_id, c.name, c.input, \
-             c.invalid_input, c.state, c.executions, c.result, c.started_at, c.finished_at
-         from unnest($1::uuid[], $2::int[]) as r (id, turn)
-         cross join lateral (
-             select * from tool_calls
-             where run_id = r.id and turn = r.turn order by position offset 0) c",
-    )
-    .bind(ids)
-    .bind(turns)
-    .fetch_all(conn)
-    .await?;
+    let rows = sqlx::query(OPEN_CALLS)
+        .bind(ids)
+        .bind(turns)
+        .fetch_all(conn)
+        .await?;
     let mut calls = BTreeMap::new();
     for row in &rows {
         let run = rows::run_of(row)?;

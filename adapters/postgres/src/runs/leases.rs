@@ -47,7 +47,8 @@ macro_rules! new_end {
 }
 
 /// The claims of the owner that are in force, with what every write tells its holder, whether each was
-/// `renewed`, and whether it ran out.
+/// `renewed`, and whether it ran out. Each run is looked up for itself (`offset 0`): the planner may not
+/// turn it into a join that reads all runs.
 macro_rules! in_force {
     () => {
         " select r.id, r.owner_id, r.attempt, r.cancel_requested_at, r.created_by, \
@@ -55,7 +56,7 @@ macro_rules! in_force {
               u.role as creator_role, t.status as tenant_status, renewed.id is not null as renewed, \
               r.lease_expires_at <= coalesce($1, statement_timestamp()) as ran_out
           from running_runs x
-          join runs r on r.id = x.run_id and r.state = 'running' and r.owner_id = $2
+          cross join lateral (select * from runs where runs.id = x.run_id offset 0) r
           join sessions s on s.id = r.session_id
           join users u on u.id = r.created_by
           join tenants t on t.id = r.tenant_id
@@ -96,21 +97,30 @@ pub(super) const RENEW_UNLOCKED: &str = concat!(
 /// The claims of an owner whose end was asked for.
 pub(super) const CANCELS: &str = "select r.id, r.owner_id, r.attempt
      from running_runs x
-     join runs r on r.id = x.run_id and r.state = 'running' and r.owner_id = $1
+     cross join lateral (select * from runs where runs.id = x.run_id offset 0) r
      where x.owner_id = $1 and r.cancel_requested_at is not null";
 
 /// Locks the runs that the sweep takes, with their sessions: of [`Change::Reclaim`] what concerns the
-/// lease. What others have locked is passed over. Parameters: 1 what stands in for the database's time,
-/// 2 whether the lease must have run out, 3 how many.
-pub(super) const SILENT: &str = "select r.id
-     from running_runs x
-     join runs r on r.id = x.run_id
-     join sessions s on s.id = r.session_id
-     where r.state = 'running'
-       and (not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp()))
-     order by r.lease_expires_at, r.id
-     limit $3
-     for no key update of r, s skip locked";
+/// lease, asked again of what is locked. What others have locked is passed over. Parameters: 1 what
+/// stands in for the database's time, 2 whether the lease must have run out, 3 how many.
+pub(super) const SILENT: &str = "with silent as materialized (
+         select r.id, r.lease_expires_at
+         from running_runs x
+         cross join lateral (select * from runs where runs.id = x.run_id offset 0) r
+         where not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp())
+         order by r.lease_expires_at, r.id
+         limit $3
+     )
+     select r.id
+     from silent
+     cross join lateral (
+         select * from runs
+         where runs.id = silent.id and runs.state = 'running'
+           and (not $2 or runs.lease_expires_at <= coalesce($1, statement_timestamp()))
+         for no key update skip locked) r
+     cross join lateral (
+         select from sessions where sessions.id = r.session_id for no key update skip locked) s
+     order by silent.lease_expires_at, silent.id";
 
 /// Reads the runs that were locked, the longest silent first.
 pub(super) const LOCKED: &str = concat!(

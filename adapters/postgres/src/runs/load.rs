@@ -65,23 +65,25 @@ macro_rules! loaded_joins {
 }
 pub(super) use loaded_joins;
 
+pub(super) const LOAD: &str = concat!(
+    "select ",
+    loaded_columns!(),
+    " from runs r",
+    loaded_joins!(),
+    "where r.id = $2"
+);
+
 /// A run, whoever may see it.
 pub(crate) async fn load(
     conn: &mut PgConnection,
     clock: &StoreClock,
     run: RunId,
 ) -> Result<Option<Loaded>, Error> {
-    let row = sqlx::query(concat!(
-        "select ",
-        loaded_columns!(),
-        " from runs r",
-        loaded_joins!(),
-        "where r.id = $2"
-    ))
-    .bind(clock.given())
-    .bind(run.0)
-    .fetch_optional(conn)
-    .await?;
+    let row = sqlx::query(LOAD)
+        .bind(clock.given())
+        .bind(run.0)
+        .fetch_optional(conn)
+        .await?;
     let loaded = row.as_ref().map(Loaded::new).transpose()?;
     told(clock, loaded.as_ref());
     Ok(loaded)

@@ -1,0 +1,155 @@
+//! What runs all the time, and every write, finds a run by its id or among those that have not ended:
+//! it costs the same with a million ended ones as with none.
+//!
+//! Statements stay prepared, so what counts is their general plan. It is looked at twice: as a fresh
+//! server makes it, whose tables are empty and were never analysed, and where there are so many ended
+//! runs that reading them all is never cheaper.
+
+use hango_test_database::TestDatabase;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+
+use super::{claim, leases, load, read, store};
+use crate::{Options, PostgresStore};
+
+/// Ended runs, each with what belongs to it; some that wait, and some that are running.
+const MANY: &str = "
+    insert into tenants select md5('t' || i)::uuid, 't' || i, '', 'active', now(), now()
+        from generate_series(1, 10) i;
+    insert into users select md5('u' || i)::uuid, md5('t' || i)::uuid, '', '', 'owner', 'active', now(), now()
+        from generate_series(1, 10) i;
+    insert into agents select md5('a' || i)::uuid, md5('t' || i)::uuid, 1, '', '', '', '{}', '{}',
+            md5('u' || i)::uuid, now(), now() from generate_series(1, 10) i;
+    insert into sessions select md5('s' || i)::uuid, md5('t' || i % 10 + 1)::uuid,
+            md5('a' || i % 10 + 1)::uuid, md5('u' || i % 10 + 1)::uuid, '', '{}', now(), now()
+        from generate_series(1, 3000) i;
+    insert into runs (id, attempt, stalled_attempts, started_at, finished_at, owner_id,
+            lease_expires_at, state, resume_turn, begun_turn, answered_turn, tries, empty_answers,
+            iterations, last_event, created_at, session_no, agent_version, trace_sampled, tenant_id,
+            session_id, agent_id, created_by, input_message_id, trace_id, span_id, metadata, input)
+        select md5('r' || i)::uuid, 1, 0, now(), case when state = 'succeeded' then now() end,
+            case when state = 'running' then md5('o')::uuid end,
+            case when state = 'running' then now() end, state, 1, 1, 1, 0, 0, 1, 9, now(), i, 1, false,
+            md5('t' || i % 10 + 1)::uuid, md5('s' || i % 3000 + 1)::uuid,
+            md5('a' || i % 10 + 1)::uuid, md5('u' || i % 10 + 1)::uuid, md5('m' || i)::uuid, '', '',
+            '{}', '[]'
+        from (select i, case when i <= 40 then 'running' when i <= 200 then 'queued'
+                        else 'succeeded' end as state
+              from generate_series(1, 30000) i) as many;
+    insert into messages select md5('s' || i % 3000 + 1)::uuid, i, md5('m' || i)::uuid,
+            md5('r' || i)::uuid, 'user', '[]', null, null, false, now()
+        from generate_series(1, 30000) i;
+    insert into events select md5('r' || i)::uuid, 9, 1, 1, now(), '[]'
+        from generate_series(1, 30000) i;
+    insert into tool_calls (run_id, turn, position, id, state, executions, tool_use_id, name, input)
+        select md5('r' || i)::uuid, 1, 1, md5('c' || i)::uuid, 'pending', 0, '', '', '{}'
+        from generate_series(1, 30000) i;
+    analyze";
+
+/// The tables that grow with what has ended, and the only way into each.
+const WAYS: [(&str, &str); 5] = [
+    ("runs", "runs_pkey"),
+    ("sessions", "sessions_pkey"),
+    ("messages", "messages_pkey"),
+    ("events", "events_pkey"),
+    ("tool_calls", "tool_calls_pkey"),
+];
+
+const STATEMENTS: [&str; 12] = [
+    claim::ELIGIBLE,
+    claim::ELIGIBLE_ALONE,
+    claim::LOCK_TENANTS,
+    claim::HISTORIES,
+    claim::OPEN_CALLS,
+    leases::RENEW,
+    leases::RENEW_UNLOCKED,
+    leases::CANCELS,
+    leases::SILENT,
+    leases::LOCKED,
+    load::LOAD,
+    store::STORE,
+];
+
+#[tokio::test]
+async fn what_runs_all_the_time_reads_only_what_has_not_ended() {
+    let (database, mut conn) = connected().await;
+    for ended in ["none", "many"] {
+        if ended == "many" {
+            database.execute(MANY).await.expect("there is room");
+        }
+        for statement in STATEMENTS {
+            let plan = plan(&mut conn, statement).await;
+            for step in &plan {
+                assert!(
+                    is_narrow(step),
+                    "{ended}: {step}\n{}\n{statement}",
+                    plan.join("\n")
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_of_a_session_and_of_what_has_not_ended_read_no_other_runs() {
+    let (database, mut conn) = connected().await;
+    database.execute(MANY).await.expect("there is room");
+
+    for (statement, index) in [
+        (read::LIST, "runs_by_age"),
+        (read::LIST_OF_SESSION, "runs_of_session"),
+        (read::LIST_PENDING, "runs_pkey"),
+    ] {
+        let plan = plan(&mut conn, statement).await;
+
+        let text = plan.join("\n");
+        assert!(text.contains(index), "{text}");
+        assert!(!text.contains("Seq Scan on runs "), "{text}");
+    }
+}
+
+async fn connected() -> (TestDatabase, PgConnection) {
+    let database = TestDatabase::new().await;
+    let store = PostgresStore::open(Options::new(database.url())).expect("the URL is sound");
+    store.migrate().await.expect("the schema is brought up");
+    let conn = PgConnection::connect(database.url()).await;
+    (database, conn.expect("the server is there"))
+}
+
+/// Whether a step of a plan goes into a table that grows by the one way there is, or not at all.
+fn is_narrow(step: &str) -> bool {
+    let read_whole = named(step, "Seq Scan on ");
+    let by = named(step, " using ").or(named(step, "Bitmap Index Scan on "));
+    WAYS.iter().all(|(table, index)| {
+        let of_table = |it: &str| it.starts_with(&format!("{table}_")) && it != *index;
+        read_whole != Some(table) && !by.is_some_and(of_table)
+    })
+}
+
+/// The name behind `how`.
+fn named<'p>(step: &'p str, how: &str) -> Option<&'p str> {
+    step.split_once(how)?.1.split(' ').next()
+}
+
+/// The general plan of a statement, line by line.
+async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
+    let parameters = (1..20).take_while(|n| statement.contains(&format!("${n}")));
+    let nulls = vec!["null"; parameters.count()].join(", ");
+    let explain = if nulls.is_empty() {
+        "explain execute looked_at".to_owned()
+    } else {
+        format!("explain execute looked_at ({nulls})")
+    };
+    for prepare in [
+        "deallocate all".to_owned(),
+        "set plan_cache_mode = force_generic_plan".to_owned(),
+        format!("prepare looked_at as {statement}"),
+    ] {
+        let done = sqlx::raw_sql(AssertSqlSafe(prepare))
+            .execute(&mut *conn)
+            .await;
+        done.expect("the statement can be prepared");
+    }
+    let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(conn).await;
+    let rows = rows.expect("a statement has a plan");
+    rows.iter().map(|row| row.get(0)).collect()
+}
