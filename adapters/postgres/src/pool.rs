@@ -122,6 +122,8 @@ impl Pool {
 
 /// What became of a use of a connection, besides its result.
 struct Fate {
+    /// There was a connection. Where there was none, it has been waited for as long as may be.
+    connected: bool,
     /// Something may have been done.
     begun: bool,
     /// The connection is as it was before.
@@ -137,12 +139,14 @@ where
     let mut repeats = 0;
     loop {
         let mut fate = Fate {
+            connected: false,
             begun: false,
             sound: true,
         };
         let done = once(places, kind, work, &mut fate).await;
         let again = done.as_ref().err().is_some_and(|error| {
-            is_conflict(error) || (is_lost(error) && (kind == Kind::Read || !fate.begun))
+            let nothing_done = kind == Kind::Read || !fate.begun;
+            is_conflict(error) || (is_lost(error) && fate.connected && nothing_done)
         });
         if !again || repeats == REPEATS {
             return done;
@@ -159,6 +163,7 @@ where
     E: From<Error> + std::error::Error + 'static,
 {
     let mut held = places.take().await?;
+    fate.connected = true;
     let limits = places.limits();
     let using = async {
         if kind == Kind::Transaction {

@@ -115,6 +115,9 @@ impl Places {
                 Err(error) if may_connect_soon(&error) => *refused = Some(error),
                 Err(error) => return Err(error.into()),
             }
+            if self.0.closed.load(Ordering::Acquire) {
+                return Err(Error::Closed);
+            }
             sleep(pause).await;
             pause = (pause * 2).min(RETRY.1);
         }

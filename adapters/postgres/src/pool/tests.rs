@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use futures::{FutureExt, poll};
@@ -398,4 +398,37 @@ async fn closing_lets_work_end_and_leaves_no_connection() {
     });
     assert_eq!(left.await.ok(), Some(0));
     assert_eq!(things(&other).await, [1]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_waited_for_once_and_not_at_all_by_a_pool_that_closes() {
+    let nobody = Limits {
+        patience: Duration::from_millis(300),
+        ..limits("postgres://nobody@127.0.0.1:1/nothing", 1)
+    };
+    let patient = Limits {
+        patience: BOUND,
+        ..nobody.clone()
+    };
+    let begun = Instant::now();
+    let pool = Pool::new(nobody, Handle::current());
+    let failed = pool.read(|_| Box::pin(async { Ok::<_, Error>(()) })).await;
+    assert!(matches!(failed, Err(Error::Sql(_))), "{failed:?}");
+    assert!(
+        begun.elapsed() < 3 * Duration::from_millis(300),
+        "{:?}",
+        begun.elapsed()
+    );
+
+    let pool = Pool::new(patient, Handle::current());
+    let begun = Instant::now();
+    let read = pool.read(|_| Box::pin(async { Ok::<_, Error>(()) }));
+    let close = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        pool.close().await;
+    };
+    let (failed, ()) = tokio::join!(read, close);
+
+    assert!(matches!(failed, Err(Error::Closed)), "{failed:?}");
+    assert!(begun.elapsed() < BOUND / 2, "{:?}", begun.elapsed());
 }

@@ -106,64 +106,29 @@ async fn listen(options: &PgConnectOptions, timing: Timing) -> Result<PgListener
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use hango_test_database::TestDatabase;
-    use sqlx::ConnectOptions;
-    use tokio::io::copy_bidirectional;
-    use tokio::net::{TcpListener, TcpStream};
-    use tokio::sync::watch;
     use tokio::time::Instant;
 
     use super::*;
-
-    /// A way to `server` that carries bytes until it is told to swallow them and say nothing.
-    async fn stalling(server: SocketAddr, stalled: watch::Receiver<bool>) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await;
-        let listener = listener.expect("a port is free");
-        let here = listener.local_addr().expect("it is bound");
-        tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
-                let mut stalled = stalled.clone();
-                tokio::spawn(async move {
-                    let mut server = TcpStream::connect(server).await.expect("it is there");
-                    tokio::select! {
-                        // An end of it is the end of the connection.
-                        _ = copy_bidirectional(&mut client, &mut server) => {}
-                        () = async { drop(stalled.wait_for(|stalled| *stalled).await) } => {
-                            std::future::pending::<()>().await;
-                        }
-                    }
-                });
-            }
-        });
-        here
-    }
+    use crate::testing::Proxy;
 
     #[tokio::test]
     async fn a_connection_whose_other_end_went_away_without_a_word_is_given_up() {
         let database = TestDatabase::new().await;
-        let options: PgConnectOptions = database.url().parse().expect("it is a URL");
-        let server = tokio::net::lookup_host((options.get_host(), options.get_port())).await;
-        let server = server.expect("it has an address").next();
-        let (stall, stalled) = watch::channel(false);
-        let way = stalling(server.expect("it has an address"), stalled).await;
+        let proxy = Proxy::before(database.url()).await;
         let timing = Timing {
             silence: Duration::from_millis(200),
             patience: Duration::from_millis(500),
         };
-        let way = options.clone().host("127.0.0.1").port(way.port());
-        let mut listener = Listener::connect(&way, timing).await;
+        let mut listener = Listener::connect(&proxy.through(database.url()), timing).await;
 
         // Alive, it may be silent for much longer.
         let silent = timeout(timing.silence * 4, listener.heard()).await;
         assert!(silent.is_err(), "a living connection was given up");
-        stall.send_replace(true);
+        proxy.cut();
         let begun = Instant::now();
 
         assert_eq!(listener.heard().await, None);
-        assert!(begun.elapsed() < timing.silence * 2 + timing.patience * 2);
-        let mut conn = options.connect().await.expect("the server is there");
-        sqlx::Connection::ping(&mut conn).await.expect("it lives");
+        assert!(begun.elapsed() < 2 * (timing.silence + timing.patience));
     }
 }
