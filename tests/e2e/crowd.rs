@@ -5,15 +5,20 @@ use std::time::{Duration, Instant};
 use super::support::history;
 use super::support::provider::{Ask, Asked};
 use super::support::reply::Reply;
-use super::support::world::World;
+use super::support::store::{Kind, on_both_stores};
+use super::support::world::Plan;
 
 const SESSIONS: usize = 50;
 const RUNS_EACH: usize = 4;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_runs_in_fifty_sessions_succeed_in_order_over_five_connections() {
+on_both_stores! {
+    two_hundred_runs_in_fifty_sessions_succeed_in_order_over_five_connections
+}
+
+async fn two_hundred_runs_in_fifty_sessions_succeed_in_order_over_five_connections(kind: Kind) {
     let model = |_: &Ask| Reply::text("all done").after(Duration::from_secs(1));
-    let world = World::start(&[("HANGO_DATABASE_MAX_CONNECTIONS", "5")], model).await;
+    let settings = [("HANGO_DATABASE_MAX_CONNECTIONS", "5")];
+    let world = Plan::on(kind, &settings).await.start(model).await;
     let begun = Instant::now();
     let sessions = (0..SESSIONS).map(|session| {
         let world = &world;
@@ -30,6 +35,11 @@ async fn two_hundred_runs_in_fifty_sessions_succeed_in_order_over_five_connectio
     for run in world.accepted() {
         let ended = world.api.ended(&run.id).await;
         assert_eq!(ended["state"], "succeeded", "{ended:#}");
+        let connections = world.home.store().connections().await;
+        assert!(
+            connections.is_none_or(|count| count <= 5),
+            "{connections:?}"
+        );
     }
     eprintln!(
         "200 runs of a second each: accepted within {accepted:?}, ended within {:?}",

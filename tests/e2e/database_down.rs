@@ -26,6 +26,9 @@ use super::support::world::{Plan, World};
 /// How soon work goes on once the database accepts connections.
 const BACK: Duration = Duration::from_secs(2);
 
+/// How long a call waits at most for a database that is away, and what a busy machine takes.
+const PATIENCE: Duration = Duration::from_secs(6);
+
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.local_addr().expect("it is bound").port()
@@ -148,10 +151,12 @@ async fn runs_go_on_by_themselves_after_the_database_was_restarted_in_their_midd
 
     cluster.stop(Stop::Immediate).expect("it stops");
     let first = world.accepted()[0].clone();
+    let begun = Instant::now();
     is_unavailable(&world.api.get(&format!("/v1/runs/{}", first.id)).await);
     let path = format!("/v1/sessions/{}/runs", first.session);
     is_unavailable(&world.api.post(&path, &json!({"input": "refused"})).await);
     is_unavailable(&world.api.get("/readyz").await);
+    assert!(begun.elapsed() < 3 * PATIENCE, "{:?}", begun.elapsed());
     world.api.get("/healthz").await.expect(200);
     gate.open();
     cluster.resume().expect("it starts again");
@@ -161,6 +166,39 @@ async fn runs_go_on_by_themselves_after_the_database_was_restarted_in_their_midd
         assert!(world.tools.calls_of(&run.id).len() <= 2);
     }
     world.api.get("/readyz").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_database_is_away_ends_when_it_is_told_to_and_loses_nothing() {
+    let cluster = cluster();
+    let settings = [("HANGO_DRAIN_TIMEOUT", "500ms")];
+    let plan = Plan {
+        settings: &settings,
+        ..plan_on(&cluster)
+    };
+    let gate = Gate::closed();
+    let model = move |ask: &Ask| match ask.time {
+        1 => Reply::text("never whole").held_after(2, &gate),
+        _ => Reply::text("all done"),
+    };
+    let mut world = plan.start(model).await;
+    world.start_run("one").await;
+    until_true("the run is in its turn", || {
+        world.provider.asked().len() == 1
+    })
+    .await;
+
+    cluster.stop(Stop::Immediate).expect("it stops");
+    world.hango().term();
+    let (status, took) = world.hango().ended().await;
+
+    assert_eq!(status.code(), Some(0));
+    // The drain, and what is given for writing that runs are given back.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    cluster.resume().expect("it starts again");
+    world.restart().await;
+    history::all_ended(&world, "succeeded").await;
+    assert_eq!(world.provider.times("one"), [2]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

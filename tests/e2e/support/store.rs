@@ -160,6 +160,15 @@ impl Store {
         of_its_kind!(self, count, table)
     }
 
+    /// How many connections all servers together have; `None` where they have none but files.
+    pub(crate) async fn connections(&self) -> Option<i64> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(database) => Some(postgres::connections(database.url()).await),
+            Self::Server(url) => Some(postgres::connections(url).await),
+        }
+    }
+
     /// How many runs each process is executing.
     pub(crate) async fn running(&self) -> Vec<i64> {
         of_its_kind!(self, running)

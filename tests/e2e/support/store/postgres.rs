@@ -153,3 +153,17 @@ pub(super) async fn running(url: &str) -> Vec<i64> {
     close(connection).await;
     running
 }
+
+/// How many connections servers have to the database.
+pub(super) async fn connections(url: &str) -> i64 {
+    let mut connection = open(url).await;
+    let connections = sqlx::query_scalar(
+        "select count(*) from pg_stat_activity \
+         where datname = current_database() and application_name = 'hango'",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .expect("the server knows");
+    close(connection).await;
+    connections
+}
