@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt;
 use hango_domain::RunId;
 use hango_domain::run::Lease;
 use hango_ports::WakeUp;
@@ -22,9 +23,9 @@ pub struct Signals {
     /// How many schedulers claim here: one, or none.
     claimers: AtomicUsize,
     /// A run may be claimed, which only this process was told.
-    queued_here: Notify,
-    /// A run may be claimed, which a peer said.
-    queued_elsewhere: Notify,
+    news: Notify,
+    /// A run may be claimed, which no peer has to be told.
+    known: Notify,
     /// The end of a run here may have been asked for.
     cancels: Notify,
     /// The runs that this process executes, with what ends each. By attempt too: a process that gave a
@@ -50,8 +51,8 @@ impl Signals {
         Self {
             peers,
             claimers: AtomicUsize::new(0),
-            queued_here: Notify::new(),
-            queued_elsewhere: Notify::new(),
+            news: Notify::new(),
+            known: Notify::new(),
             cancels: Notify::new(),
             executing: Mutex::default(),
         }
@@ -59,10 +60,21 @@ impl Signals {
 
     /// A run may be claimed now.
     pub fn queued(&self) {
+        self.tell(&self.news);
+    }
+
+    /// A run is not executed here any more, and the session's next one may be claimed: no more than what
+    /// there is a slot for here.
+    pub(crate) fn executed(&self) {
+        self.tell(&self.known);
+    }
+
+    /// Tells the scheduler, or the peers where there is none.
+    fn tell(&self, scheduler: &Notify) {
         if self.claimers.load(Ordering::SeqCst) == 0 {
             self.peers.announce(Hint::Queued);
         } else {
-            self.queued_here.notify_one();
+            scheduler.notify_one();
         }
     }
 
@@ -87,17 +99,24 @@ impl Signals {
     /// Waits until a run may be claimed. A hint given before is kept.
     pub(crate) async fn next_queued(&self) {
         tokio::select! {
-            biased;
-            () = self.queued_here.notified() => {}
-            () = self.queued_elsewhere.notified() => {}
+            () = self.news.notified() => {}
+            () = self.known.notified() => {}
         }
     }
 
-    /// While this process cannot claim: tells its peers what only it was told, for ever. What a peer
-    /// said all of them have heard.
+    /// Before a claim, which answers every hint up to now: whether there was one that only this process
+    /// knows.
+    pub(crate) fn take_news(&self) -> bool {
+        let known = self.known.notified().now_or_never();
+        let news = self.news.notified().now_or_never();
+        drop(known);
+        news.is_some()
+    }
+
+    /// While this process cannot claim: tells its peers what only it was told, for ever.
     pub(crate) async fn pass_on(&self) -> Infallible {
         loop {
-            self.queued_here.notified().await;
+            self.news.notified().await;
             self.leave_to_peers();
         }
     }
@@ -111,12 +130,12 @@ impl Signals {
     pub(crate) async fn listen(&self) {
         loop {
             match self.peers.next().await {
-                Hint::Queued => self.queued_elsewhere.notify_one(),
+                Hint::Queued => self.known.notify_one(),
                 Hint::CancelRequested(run) => {
                     self.cancel_here(run);
                 }
                 Hint::Missed => {
-                    self.queued_elsewhere.notify_one();
+                    self.known.notify_one();
                     self.cancels.notify_one();
                 }
             }

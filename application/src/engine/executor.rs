@@ -49,7 +49,7 @@ pub(super) async fn run(
     drop(guard);
     drop(permit);
     // The session's next run may start, here or elsewhere.
-    shared.parts.signals.queued();
+    shared.parts.signals.executed();
 }
 
 async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {

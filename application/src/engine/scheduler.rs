@@ -24,6 +24,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
     take_back_what_is_left(&shared).await;
     let signals = &shared.parts.signals;
     let _claiming = signals.claiming();
+    // Whether the peers know that there is more than this process has slots for. They claim until it is
+    // gone, so they are told again only of what came since, or when a claim had found nothing left.
+    let mut told = false;
     loop {
         let permits = tokio::select! {
             biased;
@@ -37,19 +40,22 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if shared.draining.is_cancelled() {
             return;
         }
+        told &= !signals.take_news();
         let asked = permits.len();
         let got = claim(&shared, permits).await;
         drop(claiming);
         let pause = match got {
             Some(got) if got == asked => {
-                if shared.permits.available_permits() == 0 {
+                if !told && shared.permits.available_permits() == 0 {
                     signals.leave_to_peers();
+                    told = true;
                 }
                 continue;
             }
             Some(_) => shared.settings.poll_interval,
             None => shared.settings.poll_interval.min(ASK_AGAIN),
         };
+        told = false;
         tokio::select! {
             biased;
             () = shared.draining.cancelled() => return,

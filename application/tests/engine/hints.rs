@@ -160,6 +160,26 @@ async fn a_run_that_nobody_has_a_slot_for_is_not_passed_to_and_fro() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_process_that_works_off_a_long_queue_tells_its_peers_once() {
+    let world = World::new().await;
+    world.provider.otherwise(says("Done."));
+    let peers: [_; 1] = peers();
+    let mut last = None;
+    for _ in 0..30 {
+        let place = world.place(|_| {}).await;
+        last = Some((world.fixture.run(&place).await, place));
+    }
+
+    let peer = Arc::clone(&peers[0]) as Arc<dyn WakeUp>;
+    let process = world.start_among(peer, owner(1), workers(1)).await;
+    let (run, place) = last.expect("there are runs");
+    world.ended_in(&place, run.id).await;
+
+    assert_eq!(peers[0].said(), 1);
+    process.drain().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_draining_process_gives_back_is_gone_on_with_at_once() {
     let mut world = World::new().await;
     let tool = world.tool(
@@ -242,21 +262,34 @@ async fn a_process_that_may_have_missed_hints_looks_for_all_they_could_have_said
 async fn a_store_that_was_away_is_claimed_from_soon_after_it_is_back() {
     let world = World::new().await;
     world.provider.otherwise(says("Done."));
+    let process = world.start(workers(4)).await;
+    let looked = || world.store.asked(ChangeKind::Claim) == 1;
+    world.until("it has looked for runs", looked).await;
     world.store.spoil(ChangeKind::Claim, Fault::NotDone);
     world.store.spoil(ChangeKind::Claim, Fault::NotDone);
-    world.store.spoil(ChangeKind::Reclaim, Fault::NotDone);
-    let run = world.fixture.run(&world.place).await;
     let begun = Instant::now();
 
-    let process = world.start(workers(4)).await;
+    let run = world.run().await;
     world.ended(run.id).await;
-    let swept = || world.store.asked(ChangeKind::Reclaim) == 2;
-    world.until("the sweep has been made", swept).await;
 
     assert!(
         begun.elapsed() <= Duration::from_secs(2),
         "{:?}",
         begun.elapsed()
     );
+    process.drain().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_was_away_is_swept_soon_after_it_is_back() {
+    let world = World::new().await;
+    world.store.spoil(ChangeKind::Reclaim, Fault::NotDone);
+    let begun = Instant::now();
+
+    let process = world.start(workers(4)).await;
+    let swept = || world.store.asked(ChangeKind::Reclaim) == 2;
+    world.until("the sweep is made again", swept).await;
+
+    assert!(begun.elapsed() < NEVER, "the next sweep was waited for");
     process.drain().await;
 }
