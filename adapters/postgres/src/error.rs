@@ -118,7 +118,12 @@ pub(crate) fn spoils(error: &(dyn std::error::Error + 'static)) -> bool {
         return true;
     }
     let mut chain = std::iter::successors(Some(error), |error| error.source());
-    if chain.any(|error| matches!(error.downcast_ref(), Some(Error::NoAnswer))) {
+    if chain.any(|error| {
+        matches!(
+            error.downcast_ref(),
+            Some(Error::NoAnswer | Error::ReadOnly)
+        )
+    }) {
         return true;
     }
     driver(error).and_then(code).is_some_and(|code| {

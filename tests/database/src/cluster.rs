@@ -16,12 +16,12 @@ use crate::programs::{Programs, as_nobody, hand_over, is_root};
 
 /// Makes a cluster and starts it, waits for the end of the tests, and removes all of it.
 const LIFE: &str = r#"
-bin=$1 dir=$2
+bin=$1 dir=$2 segment=$3
 tidy() { "$bin/pg_ctl" -D "$dir/data" -m immediate stop; rm -rf "$dir"; }
 trap 'tidy >/dev/null 2>&1' EXIT
 trap 'exit 1' HUP INT TERM
 "$bin/initdb" -D "$dir/data" -U hango -A trust -E UTF8 --locale=C --no-sync --no-instructions \
-    --wal-segsize=1 >"$dir/initdb.log" 2>&1 &&
+    --wal-segsize="$segment" >"$dir/initdb.log" 2>&1 &&
     cat "$dir/settings.conf" >>"$dir/data/postgresql.conf" &&
     "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -t 60 -w start >/dev/null 2>&1 &&
     echo ready || echo failed
@@ -39,7 +39,8 @@ const SHOWN: usize = 60;
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Whether a commit waits for the disk, and survives that the machine fails. A commit survives
-    /// that the server is killed either way.
+    /// that the server is killed either way. With it the cluster is on a disk, and writes its log as
+    /// one in production does; without, it is in memory where there is some.
     pub fsync: bool,
     /// The port; a free one, which stays the same over restarts, where none is given.
     pub port: Option<u16>,
@@ -99,7 +100,7 @@ impl Cluster {
     fn on(port: u16, programs: &Programs, settings: &Settings) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("hango-postgres-")
-            .tempdir_in(fastest())
+            .tempdir_in(place(settings))
             .context("there is no room for a cluster")?;
         let configuration = configuration(port, settings);
         fs::write(directory.path().join("settings.conf"), configuration)?;
@@ -108,7 +109,13 @@ impl Cluster {
             hand_over(directory.path())?;
         }
         let shell = command("/bin/sh", directory.path(), settings, nobody);
-        let arguments = [programs.bin.as_os_str(), directory.path().as_os_str()];
+        // In megabytes: 16 is PostgreSQL's own default.
+        let segment = if settings.fsync { "16" } else { "1" };
+        let arguments = [
+            programs.bin.as_os_str(),
+            directory.path().as_os_str(),
+            segment.as_ref(),
+        ];
         let mut guardian = Guardian::start(shell, LIFE, &arguments)?;
         let said = guardian.first_word()?;
         let cluster = Self {
@@ -168,15 +175,15 @@ impl Cluster {
     /// The end of what it logged.
     #[must_use]
     pub fn log(&self) -> String {
-        let directory = self.directory.path();
+        let read = |name: &str| fs::read_to_string(self.directory.path().join(name));
+        // Before the server logs there is only what made the cluster.
+        let log = read("log").or_else(|_| read("initdb.log"));
+        let log = log.unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
         let mut shown = String::new();
-        for name in ["initdb.log", "log"] {
-            let log = fs::read_to_string(directory.join(name)).unwrap_or_default();
-            let lines: Vec<_> = log.lines().collect();
-            for text in &lines[lines.len().saturating_sub(SHOWN)..] {
-                shown.push('\n');
-                shown.push_str(text);
-            }
+        for text in &lines[lines.len().saturating_sub(SHOWN)..] {
+            shown.push('\n');
+            shown.push_str(text);
         }
         shown
     }
@@ -232,10 +239,10 @@ pub(crate) async fn execute(url: &str, statements: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Memory, where it can be had like a directory.
-fn fastest() -> PathBuf {
+/// Where it stores: memory can be had like a directory, where nothing has to last.
+fn place(settings: &Settings) -> PathBuf {
     let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() {
+    if !settings.fsync && memory.is_dir() {
         memory
     } else {
         std::env::temp_dir()

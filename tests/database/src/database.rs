@@ -40,6 +40,12 @@ impl TestDatabase {
         })
     }
 
+    /// Its name on the server.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Its URL, as somebody who may do everything in it.
     #[must_use]
     pub fn url(&self) -> &str {
