@@ -64,6 +64,12 @@ async fn a_database_that_takes_no_changes_is_not_available_until_it_does() {
     store.check().await.expect("it takes changes again");
     let made = agents.create(agent, audit).await;
     made.expect("it makes them");
+
+    execute(&database, &closed).await;
+    execute(&database, go).await;
+    store.check().await.expect_err("it takes none");
+    execute(&database, &open).await;
+    store.check().await.expect("it takes changes again");
 }
 
 #[tokio::test]
