@@ -203,23 +203,32 @@ struct Ended {
     events: Vec<Event>,
 }
 
-/// Locks the session's running run: before the session, as every holder's write does.
+/// Locks the session's running run: before the session, as every holder's write does. One that stopped
+/// running before it was locked is in the way: it may be in a claim's by now, behind the session.
 async fn hold_running(
     conn: &mut PgConnection,
     seen: Visibility,
     session: SessionId,
-) -> Result<Option<RunId>, Error> {
+) -> Result<Option<RunId>, Undone> {
     let row = sqlx::query(
-        "select r.id from sessions s join runs r on r.id = s.running_run
-         where s.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)
-         for no key update of r",
+        "select r.id, r.state = 'running' as runs
+         from sessions s
+         cross join lateral (
+             select id, state from runs where runs.id = s.running_run for no key update) r
+         where s.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)",
     )
     .bind(session.0)
     .bind(seen.tenant.0)
     .bind(seen.creator.map(|user| user.0))
     .fetch_optional(conn)
-    .await?;
-    row.as_ref().map(rows::run_id).transpose()
+    .await
+    .map_err(Error::from)?;
+    let Some(row) = row else { return Ok(None) };
+    if row.try_get("runs").map_err(Error::from)? {
+        Ok(Some(rows::run_id(&row)?))
+    } else {
+        Err(Undone::InTheWay)
+    }
 }
 
 /// Asks for the end of every pending run of a session; the session is locked, and so is the running one.

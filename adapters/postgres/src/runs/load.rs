@@ -37,16 +37,17 @@ impl Loaded {
     }
 }
 
-/// The columns of a run to be changed, for [`loaded_from`]. Parameter 1 stands in for the database's time
-/// where it is not null. `last_seq` is read from the messages: the session's row has it only while none
-/// of its runs is running.
+/// The columns of a run to be changed, for [`loaded_joins`]. Parameter 1 stands in for the database's
+/// time where it is not null. `last_seq` is the session's or that of the last message, whichever is
+/// greater: while a run is running its session's row is behind, and where that row was waited for it is
+/// newer than the messages, which were read before the wait.
 macro_rules! loaded_columns {
     () => {
         concat!(
             crate::rows::run_columns!(),
             ", s.pending_runs, s.running_run, s.last_run_no, \
-               coalesce((select m.seq from messages m where m.session_id = r.session_id \
-                   order by m.seq desc limit 1), 0) as last_seq, \
+               greatest(s.last_seq, (select m.seq from messages m \
+                   where m.session_id = r.session_id order by m.seq desc limit 1)) as last_seq, \
                s.created_by as session_created_by, \
                u.status as creator_status, u.role as creator_role, t.status as tenant_status, \
                coalesce($1, clock_timestamp()) as now"

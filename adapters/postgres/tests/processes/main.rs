@@ -1,0 +1,108 @@
+//! Runs of several processes: two stores on one database, and somebody who locks a row for long.
+
+mod claims;
+mod leases;
+mod line;
+mod writes;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use hango_conformance::{Fixture, ManualClock, Place, TTL, no_limits};
+use hango_domain::queue::ClaimLimits;
+use hango_domain::{OwnerId, RunId};
+use hango_ports::Stores;
+use hango_ports::run_store::{ClaimRequest, Claimed};
+use hango_postgres::{Options, PostgresStore};
+use hango_test_database::TestDatabase;
+use sqlx::{Connection, PgConnection};
+
+/// Two processes on one database, which share a clock.
+struct Processes {
+    /// The first process.
+    fixture: Fixture,
+    /// The second one.
+    other: Stores,
+    both: [Arc<PostgresStore>; 2],
+    database: TestDatabase,
+}
+
+impl Processes {
+    async fn start() -> Self {
+        let database = TestDatabase::new().await;
+        let clock = Arc::new(ManualClock::default());
+        let open = || {
+            let options = Options {
+                clock: Some(clock.clone()),
+                ..Options::new(database.url())
+            };
+            Arc::new(PostgresStore::open(options).expect("the URL is one of PostgreSQL"))
+        };
+        let (first, second) = (open(), open());
+        first.migrate().await.expect("the schema is brought up");
+        Self {
+            fixture: Fixture::new(first.stores(), clock.clone()),
+            other: second.stores(),
+            both: [first, second],
+            database,
+        }
+    }
+
+    /// Ends both processes: what the server counts of them is counted then.
+    async fn end(&self) {
+        for store in &self.both {
+            store.close().await;
+        }
+    }
+
+    /// A connection of somebody who is no process of hango.
+    async fn somebody(&self) -> PgConnection {
+        let conn = PgConnection::connect(self.database.url()).await;
+        conn.expect("the server is there")
+    }
+
+    /// A number that a statement counts.
+    async fn count(&self, statement: &'static str) -> i64 {
+        let mut conn = self.somebody().await;
+        let counted = sqlx::query_scalar(statement).fetch_one(&mut conn).await;
+        counted.expect("the statement works")
+    }
+
+    /// Returns when somebody waits for a lock.
+    async fn somebody_waits(&self) {
+        let waiting = "select count(*) from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock'";
+        while self.count(waiting).await == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Runs, each in a session of its own.
+    async fn queue(&self, place: &Place, runs: usize) -> BTreeSet<RunId> {
+        let mut queued = BTreeSet::new();
+        for _ in 0..runs {
+            let session = self.fixture.session(&place.owner, place.agent.id).await;
+            let new = self.fixture.new_run(&place.owner, session.id);
+            queued.insert(self.fixture.accept(new).await.id);
+        }
+        queued
+    }
+}
+
+async fn claim(stores: &Stores, owner: OwnerId, limits: ClaimLimits) -> Vec<Claimed> {
+    let request = ClaimRequest {
+        owner,
+        ttl: TTL,
+        only: None,
+        limits,
+    };
+    let claimed = stores.runs.claim(request).await;
+    claimed.expect("losing a claim is not an error")
+}
+
+fn batches(runs: u32) -> ClaimLimits {
+    ClaimLimits {
+        runs,
+        ..no_limits()
+    }
+}
