@@ -107,9 +107,7 @@ impl Signals {
     /// Before a claim, which answers every hint up to now: whether there was one that only this process
     /// knows.
     pub(crate) fn take_news(&self) -> bool {
-        let known = self.known.notified().now_or_never();
-        let news = self.news.notified().now_or_never();
-        drop(known);
+        let [_, news] = [&self.known, &self.news].map(|hint| hint.notified().now_or_never());
         news.is_some()
     }
 
