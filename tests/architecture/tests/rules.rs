@@ -37,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("hango-conformance", &["hango-domain", "hango-ports"]),
     ("hango-architecture", &[]),
+    ("hango-bench", &["hango-test-database"]),
     ("hango-test-database", &[]),
     (
         "hango-simulation",
@@ -64,9 +65,14 @@ const ADAPTERS: &[&str] = &[
 const ONLY_IN: &[(&str, &[&str])] = &[
     (
         "sqlx",
-        &["hango-sqlite", "hango-postgres", "hango-test-database"],
+        &[
+            "hango-sqlite",
+            "hango-postgres",
+            "hango-test-database",
+            "hango-bench",
+        ],
     ),
-    ("axum", &["hango-http"]),
+    ("axum", &["hango-http", "hango-bench"]),
 ];
 
 /// What the pure crates must not reach, however indirectly.
