@@ -203,6 +203,14 @@ impl Executor {
         drop(dead);
     }
 
+    /// Drops what is left of all groups. They hold the executor, and it holds them.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        let left = std::mem::take(&mut state.tasks);
+        drop(state);
+        drop(left);
+    }
+
     /// Performs `work`, which a runtime polls by itself, only while `group` is not held up.
     pub(crate) async fn as_part_of<T>(&self, group: Group, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);

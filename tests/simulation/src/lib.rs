@@ -68,6 +68,7 @@ pub fn simulate(seed: u64, traced: bool) -> Simulated {
         } else {
             String::new()
         };
+        world.executor.end();
         Simulated {
             seed,
             wrong,

@@ -20,6 +20,11 @@ pub(crate) const BRIEF_MS: u32 = 60;
 /// How long things go wrong.
 pub(crate) const TROUBLE: Duration = Duration::from_secs(6);
 
+/// Whether a fenced write too may arrive after its process gave it up, and made it again, and made the next
+/// one. Not so far: a write that comes behind a newer one of its claim is taken for a new one where the turn
+/// allows it (a result is recorded once more, and the call begun again that followed it).
+pub(crate) const LATE_WRITES: bool = false;
+
 /// See the module. Chances are in a hundred.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -92,9 +97,14 @@ impl Plan {
         }
     }
 
+    /// Whether requests to the store go wrong.
+    pub(crate) const fn has_store_trouble(&self) -> bool {
+        self.store > 0 || self.storms > 0
+    }
+
     /// Whether neither the store, nor a process, nor a hold-up may cost a run its claim.
     pub(crate) const fn is_quiet(&self) -> bool {
-        self.store == 0 && self.storms == 0 && self.steps == 0 && self.process == 0
+        !self.has_store_trouble() && self.steps == 0 && self.process == 0
     }
 }
 

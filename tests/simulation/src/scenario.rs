@@ -133,6 +133,13 @@ impl Scenario {
             OnBusy::Reject,
         ]);
         let slot = &self.slots[dice.below(self.slots.len())];
+        if dice.percent(30) {
+            // Refused while a run is running; else perhaps between an answer and its results.
+            let (caller, id) = (session.by.clone(), session.id);
+            let said = Input::new(vec![Block::text("By the way.")]);
+            slot.request(|api| async move { api.append_message(&caller, id, said).await.is_ok() })
+                .await;
+        }
         let Some(run) = self.accept(slot, session, on_busy).await else {
             return;
         };

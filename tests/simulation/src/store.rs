@@ -29,6 +29,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::executor::Group;
 use crate::log::{Asked, Effect, Process, What, Wrote};
+use crate::plan::LATE_WRITES;
 use crate::world::World;
 
 /// After what time a process gives a request up.
@@ -56,7 +57,7 @@ type Answered<T> = Result<T, RunStoreError>;
 type Work<T> = BoxFuture<'static, (Answered<T>, Effect)>;
 
 impl Remote {
-    fn fate(&self) -> Fate {
+    fn fate(&self, asked: Asked) -> Fate {
         let dice = &self.world.dice;
         let mut fate = Fate {
             before: dice.moment(),
@@ -64,6 +65,7 @@ impl Remote {
             after: dice.moment(),
             answer_arrives: true,
         };
+        let may_be_late = LATE_WRITES || !matches!(asked, Asked::Write(..));
         if self.world.is_calm() || !dice.percent(self.world.plan.store) {
             return fate;
         }
@@ -74,7 +76,9 @@ impl Remote {
             // Nobody is told.
             2 => (fate.arrives, fate.after) = (false, 2 * PATIENCE),
             3 => fate.after = 2 * PATIENCE,
-            4 if self.world.plan.late => fate.before = PATIENCE + dice.millis(0, 2500),
+            4 if self.world.plan.late && may_be_late => {
+                fate.before = PATIENCE + dice.millis(0, 2500);
+            }
             // Slow, no more.
             _ => (fate.before, fate.after) = (dice.millis(0, 700), dice.millis(0, 700)),
         }
@@ -89,7 +93,7 @@ impl Remote {
             process,
             asked,
         });
-        let fate = self.fate();
+        let fate = self.fate(asked);
         let (sender, answer) = oneshot::channel();
         let there = Arc::clone(world);
         world.executor.spawn(Group::WORLD, async move {

@@ -24,6 +24,9 @@ use crate::plan::{BRIEF_MS, HEARTBEAT, LEASE};
 /// What is still allowed for things to end that have to.
 const AT_ONCE: Duration = Duration::from_millis(2 * BRIEF_MS as u64 + 10);
 
+/// How long the answer of a last write is waited for; calls beside it go on.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
+
 /// What is kept for these rules.
 #[derive(Default)]
 pub(super) struct Calls {
@@ -74,7 +77,8 @@ impl Calls {
     /// When something that had to end by `by` had to end really, its process having been held up.
     fn excused(&self, process: Process, by: Duration) -> Duration {
         let mut held_up = self.held_up.iter().filter(|(it, ..)| *it == process);
-        let held_up = held_up.find(|(_, from, to)| *from <= by && to.is_none_or(|to| to >= by));
+        let held_up =
+            held_up.find(|(_, from, to)| *from <= by && to.is_none_or(|to| to + AT_ONCE >= by));
         match held_up {
             Some((_, _, to)) => to.map_or(Duration::MAX, |to| to + AT_ONCE),
             None => by,
@@ -96,7 +100,6 @@ impl History {
             return;
         };
         let (completed, answered, newest) = (line.completed, line.answered, line.attempt);
-        // Where the store's clock stepped, an attempt may not know that there is another one.
         if attempt == newest || self.plan.steps == 0 {
             let new = turn == completed + 1 && answered <= completed;
             self.unless(new, || {
@@ -129,8 +132,8 @@ impl History {
             return self.wrong(format!("{key} is no key"));
         };
         let journal = self.journal(run, turn, position);
-        let newest = self.lines.get(&run).map_or(0, |line| line.attempt);
-        if attempt == newest || self.plan.steps == 0 {
+        // Where the store's clock stepped, an attempt may not know that there is another one.
+        if self.plan.steps == 0 {
             let open = journal.begun > 0 && !journal.settled;
             self.unless(open, || {
                 format!("{key} is executed and is not begun on record")
@@ -227,7 +230,7 @@ impl History {
             }
             let key = (call.process, call.run, call.attempt);
             if let Some(told) = self.claims.told_lost.get(&key)
-                && to > excused(*told + AT_ONCE)
+                && to > excused(*told + LAST_ANSWER + AT_ONCE)
                 && call.from <= *told
             {
                 wrong.push((
@@ -236,7 +239,9 @@ impl History {
                 ));
             }
             let cancel = self.lines.get(&call.run).and_then(|line| line.cancel);
+            // While a write cannot be made, calls beside it go on.
             if let Some(cancel) = cancel
+                && !self.plan.has_store_trouble()
                 && call.from <= cancel + LEASE
                 && to > excused(cancel + LEASE + AT_ONCE)
             {

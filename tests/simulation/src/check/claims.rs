@@ -17,7 +17,7 @@ use hango_ports::run_store::Held;
 
 use super::{History, Holder, Journal, Line};
 use crate::log::{Asked, Call, Effect, Process, Wrote};
-use crate::plan::LEASE;
+use crate::plan::{LATE_WRITES, LEASE};
 
 /// What is kept for these rules.
 #[derive(Default)]
@@ -70,12 +70,21 @@ impl History {
         let since = self.claims.drains.remove(&process).unwrap_or(self.at);
         let disturbed = self.claims.disturbed.get(&process);
         let undisturbed = disturbed.is_none_or(|at| *at + LEASE < since);
+        let undisturbed = undisturbed && !self.plan.has_store_trouble();
         let holds = self.lines.iter().find_map(|(run, line)| {
             let holder = line.holder?;
             (process_of(holder.lease) == process).then_some(*run)
         });
         if let Some(run) = holds.filter(|_| undisturbed) {
             self.wrong(format!("process {process} drained and holds {run}"));
+        }
+    }
+
+    /// The store's clock stepped forward: leases run out, whoever holds them.
+    pub(super) fn clock_steps(&mut self, by: Duration) {
+        self.ahead += by;
+        for process in self.processes.clone() {
+            self.disturbed(process);
         }
     }
 
@@ -322,15 +331,13 @@ impl History {
         }
     }
 
-    /// A holder who does what he should is never refused, but for what arrives too late to be his next
-    /// write: such a request was given up long before.
+    /// A holder who does what he should is never refused.
     fn refused(&mut self, call: Call, why: &str) {
         let Some((_, Asked::Write(kind, lease))) = self.asked.get(&call).copied() else {
             return;
         };
         let in_force = self.holder(lease.run).is_some_and(|it| it.lease == lease);
-        let refused_rightly = !in_force || self.plan.late;
-        self.unless(refused_rightly, || {
+        self.unless(!in_force || LATE_WRITES, || {
             format!("the holder's {kind:?} is refused: {lease:?}, {why}")
         });
     }

@@ -148,7 +148,7 @@ impl History {
             What::GoesOn { process, briefly } => self.goes_on(*process, *briefly),
             What::Drains(process) => self.drains(*process),
             What::Drained(process) => self.drained(*process),
-            What::ClockSteps(by) => self.ahead += *by,
+            What::ClockSteps(by) => self.clock_steps(*by),
             What::Calm => self.calm = Some(entry.at),
             What::Tenant(tenant, active) => {
                 self.suspended.retain(|it| it != tenant);
