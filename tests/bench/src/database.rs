@@ -4,6 +4,7 @@
 
 mod wal;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -187,24 +188,26 @@ impl Database {
         wal::between(&mut self.observer, from.wal, to.wal).await
     }
 
-    /// How the rows of each table were updated, since its making. It is asked in that database, so it
-    /// adds to its counters.
-    pub(crate) async fn updates(&self) -> anyhow::Result<Vec<Updates>> {
+    /// How the rows of each table were updated since its making, and which file is whose. It is asked
+    /// in that database, so it adds to its counters.
+    pub(crate) async fn tables(&self) -> anyhow::Result<(Vec<Updates>, BTreeMap<i64, String>)> {
         let mut conn = PgConnection::connect(&self.url(self.port())).await?;
         let rows = sqlx::query(
             "select relname::text, n_tup_upd, n_tup_hot_upd from pg_stat_user_tables
              where n_tup_upd > 0 order by n_tup_upd desc",
         );
-        let rows = rows.fetch_all(&mut conn).await?;
-        conn.close().await?;
-        let updates = rows.into_iter().map(|row| {
-            Ok(Updates {
+        let rows = rows.fetch_all(&mut conn).await?.into_iter();
+        let updates = rows.map(|row| {
+            anyhow::Ok(Updates {
                 table: row.try_get("relname")?,
                 updated: row.try_get("n_tup_upd")?,
                 heap_only: row.try_get("n_tup_hot_upd")?,
             })
         });
-        updates.collect()
+        let updates = updates.collect::<Result<_, _>>()?;
+        let files = wal::files(&mut conn).await?;
+        conn.close().await?;
+        Ok((updates, files))
     }
 
     /// How many of the smallest durable commits it makes in a second, for so many clients: what this

@@ -28,7 +28,8 @@ impl Program {
     /// The binary that was given, or the one that was built beside this program.
     pub(crate) fn find(given: Option<PathBuf>) -> anyhow::Result<Self> {
         let beside = || anyhow::Ok(std::env::current_exe()?.with_file_name("hango"));
-        let binary = given.map_or_else(beside, Ok)?;
+        // It is started in other directories.
+        let binary = std::path::absolute(given.map_or_else(beside, Ok)?)?;
         ensure!(
             binary.is_file(),
             "{} is not there. Build it first:\n  cargo build --release -p hango\nor name another \

@@ -26,6 +26,7 @@ mod throughput;
 mod wire;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -67,12 +68,18 @@ enum What {
     Replicas,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // Fails where somebody was first, which nobody can be.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(measure(arguments))
+    let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from);
+    match runtime.and_then(|runtime| runtime.block_on(measure(arguments))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn measure(arguments: Arguments) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! Where the costs come from: which transactions, which records of the log, which statements.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::window::{Pair, Window};
 use crate::database::Updates;
@@ -8,8 +8,8 @@ use crate::figures::{each, float, share};
 use crate::report::{Table, number};
 use crate::wire::{Times, kind_of, shown};
 
-/// Records of the log that are shown of each kind of run.
-const RECORDS: usize = 14;
+/// Kinds of records of the log that are shown.
+const RECORDS: usize = 32;
 
 /// Which transactions there were.
 pub(super) fn shapes(text: &Window, tools: &Window) {
@@ -39,19 +39,52 @@ pub(super) fn shapes(text: &Window, tools: &Window) {
 }
 
 /// What is in the log.
-pub(super) fn records(text: &Window, tools: &Window) {
-    for (what, window) in [("text run", text), ("run with ten tool turns", tools)] {
-        let mut table = Table::new(["the log of a", "records", "bytes"]);
-        for (writer, count, bytes) in window.wal.by.iter().take(RECORDS) {
-            let of_a_run = |n: i64| number(float(n) / float(window.runs));
-            table.row([
-                &format!("{what}: {writer}"),
-                &of_a_run(*count),
-                &of_a_run(*bytes),
-            ]);
+pub(super) fn records(text: &Window, tools: &Window, files: &BTreeMap<i64, String>) {
+    let mut all: BTreeMap<(&str, &str), Record> = BTreeMap::new();
+    for (is_text, window) in [(true, text), (false, tools)] {
+        for records in &window.wal.records {
+            let file = records.file.and_then(|file| files.get(&file));
+            let key = (records.kind.as_str(), file.map_or("", String::as_str));
+            let of_a_run = |n: i64| float(n) / float(window.runs);
+            let record = all.entry(key).or_default();
+            let (count, bytes) = (of_a_run(records.count), of_a_run(records.bytes));
+            if is_text {
+                record.count.text += count;
+                record.bytes.text += bytes;
+            } else {
+                record.count.tools += count;
+                record.bytes.tools += bytes;
+            }
         }
-        table.print();
     }
+    let mut all: Vec<_> = all.into_iter().collect();
+    all.sort_by(|(_, one), (_, other)| other.bytes.tools.total_cmp(&one.bytes.tools));
+    let mut table = Table::new([
+        "the log's records",
+        "of",
+        "text run: count",
+        "bytes",
+        "tool turn: count",
+        "bytes",
+    ]);
+    for ((kind, file), Record { count, bytes }) in all.into_iter().take(RECORDS) {
+        table.row([
+            &kind,
+            &file,
+            &number(count.text),
+            &number(bytes.text),
+            &number(count.turn()),
+            &number(bytes.turn()),
+        ]);
+    }
+    table.print();
+}
+
+/// How many records of a run are alike.
+#[derive(Default)]
+struct Record {
+    count: Pair,
+    bytes: Pair,
 }
 
 /// What each statement cost.

@@ -48,10 +48,10 @@ pub(super) async fn on_postgres(
 
     figures(&text, &tools, report, &place);
     breakdown::shapes(&text, &tools);
-    breakdown::records(&text, &tools);
-    breakdown::statements(&text, &tools);
     stand.stop()?;
-    let updates = database.updates().await?;
+    let (updates, files) = database.tables().await?;
+    breakdown::records(&text, &tools, &files);
+    breakdown::statements(&text, &tools);
     breakdown::updates(&updates);
     for updates in updates.iter().filter(|it| it.table == "runs") {
         report.note(goals::HEAP_ONLY, &place, updates.percent());

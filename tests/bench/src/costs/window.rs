@@ -21,7 +21,7 @@ pub(super) struct Window {
 }
 
 /// The same figure of text runs and of runs with ten tool turns.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Pair {
     pub(super) text: f64,
     pub(super) tools: f64,
