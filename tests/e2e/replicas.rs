@@ -167,11 +167,11 @@ async fn a_replica_that_is_told_to_end_hands_its_runs_over_at_their_boundaries()
     let plan = Plan::on(Kind::Postgres, &settings).await;
     let slow = |_: &_| Response::text("done").after(Duration::from_millis(100));
     let mut world = plan.with_tools(first_answer_held(&gate), slow).await;
-    let other = world.join(&[], &[]).await;
     for n in 0..5 {
         world.start_run(&format!("run {n}")).await;
     }
     streaming(&world, 5).await;
+    let other = world.join(&[], &[]).await;
 
     world.hango().term();
     until("it is not ready any more", async || {
@@ -207,13 +207,13 @@ async fn a_replica_that_is_killed_has_its_runs_gone_on_with_when_their_leases_en
     let settings = [NO_POLL];
     let plan = Plan::on(Kind::Postgres, &settings).await;
     let mut world = plan.start(first_answer_held(&gate)).await;
-    let other = world.join(&[], &[]).await;
     for n in 0..5 {
         world.start_run(&format!("run {n}")).await;
     }
     let queued_behind = world.accepted()[0].session.clone();
     world.start_run_in(&queued_behind, "behind it").await;
     streaming(&world, 5).await;
+    let other = world.join(&[], &[]).await;
 
     let killed = Instant::now();
     world.kill();
@@ -237,11 +237,11 @@ async fn a_replica_that_stood_still_for_longer_than_its_leases_writes_nothing_wh
     let gate = Gate::closed();
     let plan = Plan::on(Kind::Postgres, &[]).await;
     let mut world = plan.start(first_answer_held(&gate)).await;
-    let other = world.join(&[], &[]).await;
     for n in 0..5 {
         world.start_run(&format!("run {n}")).await;
     }
     streaming(&world, 5).await;
+    let other = world.join(&[], &[]).await;
 
     world.hango().stop();
     for run in world.accepted() {
