@@ -117,18 +117,22 @@ async fn what_no_waiting_helps_ends_a_server_with_a_reason() {
     nobody.set_username("nobody_canary").expect("it has a host");
     nowhere.set_path("/nowhere");
 
-    for (url, reason) in [(nobody, "nobody_canary"), (nowhere, "nowhere")] {
-        let ended = Home::of_server_on(Store::Server(url.to_string())).run(&["serve"]);
+    let mut behind = Home::of_server_on(Store::Server(database.url().to_owned()));
+    behind.set("HANGO_AUTO_MIGRATE", "false");
+    let homes = [nobody, nowhere].map(|url| Home::of_server_on(Store::Server(url.to_string())));
+    let [nobody, nowhere] = homes;
+    for (home, reason) in [
+        (nobody, "nobody_canary"),
+        (nowhere, "nowhere"),
+        (behind, "hango migrate"),
+    ] {
+        let mut hango = Hango::start(&home, &["serve"]);
+        let (status, _) = hango.ended().await;
 
-        assert_eq!(ended.status, Some(1), "{ended:?}");
-        assert!(ended.err.contains(reason), "{}", ended.err);
-        assert_eq!(ended.out, "");
+        assert_eq!(status.code(), Some(1), "{reason}");
+        until_true("it says why", || hango.logged().contains(reason)).await;
+        assert_eq!(hango.printed(), "");
     }
-    let mut home = Home::of_server_on(Store::Server(database.url().to_owned()));
-    home.set("HANGO_AUTO_MIGRATE", "false");
-    let ended = home.run(&["serve"]);
-    assert_eq!(ended.status, Some(1), "{ended:?}");
-    assert!(ended.err.contains("hango migrate"), "{}", ended.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
