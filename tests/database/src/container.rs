@@ -1,15 +1,22 @@
 //! A PostgreSQL server in a container.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use testcontainers::core::{IntoContainerPort, WaitFor};
+use sqlx::{Connection, PgConnection};
+use testcontainers::core::{IntoContainerPort, Mount, WaitFor};
 use testcontainers::runners::AsyncRunner;
 use testcontainers::{ContainerAsync, GenericImage, ImageExt};
+use tokio::time::{Instant, sleep};
 
 use crate::guardian::Guardian;
 
 /// The oldest version that hango works with.
 const IMAGE: (&str, &str) = ("postgres", "15-alpine");
+
+/// How long a server may take to start, and how often it is asked.
+const START: Duration = Duration::from_mins(1);
+const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Waits for the end of the tests and removes the container, which may not have been made.
 const LIFE: &str = r#"
@@ -47,12 +54,10 @@ impl Container {
         let guardian = Guardian::start(shell, LIFE, &[name.as_ref()])?;
         let container = GenericImage::new(IMAGE.0, IMAGE.1)
             .with_exposed_port(5432.tcp())
-            // It says so a first time while it makes its database, where nobody can connect.
             .with_wait_for(WaitFor::message_on_either_std("init process complete"))
-            .with_wait_for(WaitFor::message_on_either_std(
-                "ready to accept connections",
-            ))
             .with_container_name(name)
+            // In memory: nothing of it is kept, and on a disk a new database takes ten times as long.
+            .with_mount(Mount::tmpfs_mount("/var/lib/postgresql/data"))
             .with_env_var("POSTGRES_PASSWORD", "hango")
             .with_cmd([
                 "postgres",
@@ -67,10 +72,25 @@ impl Container {
             .await?;
         let host = container.get_host().await?;
         let port = container.get_host_port_ipv4(5432).await?;
+        let url = format!("postgres://postgres:hango@{host}:{port}/postgres");
+        until_it_answers(&url).await?;
         Ok(Self {
-            url: format!("postgres://postgres:hango@{host}:{port}/postgres"),
+            url,
             _guardian: guardian,
             _running: container,
         })
+    }
+}
+
+/// Waits for a server. What it logs does not tell: it says that it is ready a first time while it makes
+/// its database, where nobody can connect, and the engine accepts connections before the server does.
+async fn until_it_answers(url: &str) -> anyhow::Result<()> {
+    let late = Instant::now() + START;
+    loop {
+        match PgConnection::connect(url).await {
+            Ok(conn) => return Ok(conn.close().await?),
+            Err(error) if Instant::now() > late => return Err(error.into()),
+            Err(_) => sleep(ASK_AGAIN).await,
+        }
     }
 }
