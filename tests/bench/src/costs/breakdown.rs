@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::window::{Pair, Window};
-use crate::database::Updates;
+use crate::database::{Updates, Wal};
 use crate::figures::{each, float, share};
 use crate::report::{Table, number};
 use crate::wire::{Times, kind_of, shown};
@@ -75,6 +75,21 @@ pub(super) fn records(text: &Window, tools: &Window, files: &BTreeMap<i64, Strin
             &number(bytes.text),
             &number(count.turn()),
             &number(bytes.turn()),
+        ]);
+    }
+    table.print();
+}
+
+/// What is in the log of so many renewals.
+pub(super) fn renewals(wal: &Wal, renewed: usize, files: &BTreeMap<i64, String>) {
+    let mut table = Table::new(["the log's records", "of", "a renewal: count", "bytes"]);
+    for records in wal.records.iter().take(RECORDS / 4) {
+        let file = records.file.and_then(|file| files.get(&file));
+        table.row([
+            &records.kind,
+            &file.map_or("", String::as_str),
+            &number(float(records.count) / float(renewed)),
+            &number(float(records.bytes) / float(renewed)),
         ]);
     }
     table.print();

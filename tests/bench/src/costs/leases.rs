@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::breakdown;
 use crate::database::Database;
 use crate::figures::{each, float, share};
 use crate::goals;
@@ -59,10 +60,12 @@ pub(super) async fn count(
 
         let beats = renewals(&counted);
         let renewed = usize::try_from(beats)? * runs;
+        // A checkpoint may fall into it, whose images are not the renewals' own.
+        let own = each(wal.bytes.saturating_sub(wal.images), renewed);
         println!(
-            "{beats} renewals of {runs} runs: {} bytes of the log for each run and beat, {} of them \
+            "{beats} renewals of {runs} runs: {} bytes of the log for each run and beat, and {} of \
              images of pages; {} ms of the database and {} ms of hango a beat.\n",
-            number(each(wal.bytes, renewed)),
+            number(own),
             number(each(wal.images, renewed)),
             number(share(
                 (to.cpu - from.cpu).time().as_secs_f64() * 1e3,
@@ -70,9 +73,11 @@ pub(super) async fn count(
             )),
             number(share(used.as_secs_f64() * 1e3, float(beats))),
         );
+        let (_, files) = database.tables().await?;
+        breakdown::renewals(&wal, renewed, &files);
         statements(&counted, WATCHED);
         let place = format!("{place}, {runs} runs");
-        report.note(goals::RENEWAL_WAL, &place, each(wal.bytes, renewed));
+        report.note(goals::RENEWAL_WAL, &place, own);
         if runs == 500 {
             let trips = float(counted.of(Kind::Lease).trips);
             let each_second = share(trips, WATCHED.as_secs_f64());
