@@ -46,7 +46,7 @@ create index sessions_by_age on sessions (tenant_id, created_at, id);
 create table messages (
     session_id  uuid not null,
     seq         bigint not null check (seq >= 1),
-    id          uuid not null unique,
+    id          uuid not null,
     run_id      uuid,
     role        text not null check (role in ('user', 'assistant')),
     content     json not null,
@@ -56,3 +56,7 @@ create table messages (
     created_at  timestamptz not null,
     primary key (session_id, seq)
 );
+
+-- holds: a client appends a message once. What a run says is written once by the fence of its run, and
+-- needs no index of its own.
+create unique index messages_of_clients on messages (id) where run_id is null;

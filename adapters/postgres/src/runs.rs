@@ -58,7 +58,18 @@ use fenced::{TRIES, contended};
 #[async_trait]
 impl RunStore for PostgresStore {
     async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
-        let (new, audit) = (Arc::new(new), Arc::new(audit));
+        let (new, audit, clock) = (Arc::new(new), Arc::new(audit), self.clock.clone());
+        let taken_in = self.pool.run({
+            let (new, audit) = (Arc::clone(&new), Arc::clone(&audit));
+            move |conn| {
+                let (new, audit, clock) = (Arc::clone(&new), Arc::clone(&audit), clock.clone());
+                Box::pin(async move { accept::take_in(conn, &clock, &new, &audit).await })
+            }
+        });
+        let taken_in: Result<Option<Accepted>, Error> = taken_in.await;
+        if let Some(accepted) = taken_in? {
+            return Ok(accepted);
+        }
         self.attempted(move |conn, clock| {
             let (new, audit) = (Arc::clone(&new), Arc::clone(&audit));
             Box::pin(async move { accept::accept(conn, &clock, &new, &audit).await })

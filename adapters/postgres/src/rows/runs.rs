@@ -140,6 +140,15 @@ pub(crate) fn agent_snapshot(row: &PgRow) -> Result<AgentSnapshot, Error> {
     Columns::new(row, "agent_snapshots", "agent_id").json("snapshot")
 }
 
+/// The version of its agent, and the number in its session, that a new run gets.
+pub(crate) fn place(row: &PgRow) -> Result<(u32, u64), Error> {
+    let columns = Columns::new(row, "sessions", "id");
+    Ok((
+        columns.number("agent_version")?,
+        columns.big_number("last_run_no")?,
+    ))
+}
+
 /// The database's time, or what stands in for it.
 pub(crate) fn now(row: &PgRow) -> Result<Timestamp, Error> {
     Columns::new(row, "the clock", "id").time("now")
@@ -164,6 +173,7 @@ pub(crate) fn standing(row: &PgRow) -> Result<Standing, Error> {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) turn: u32,
+    #[serde(flatten)]
     pub(crate) kind: EventKind,
 }
 

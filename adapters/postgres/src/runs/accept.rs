@@ -1,15 +1,18 @@
 //! Taking runs in.
 //!
-//! The session's row is locked first, and the domain decides upon its line as it is then.
+//! As a rule one statement does it, which repeats the domain's condition: it is asked again of the
+//! session's row as it is when nobody else has it. Where it does not hold, or somebody is to be
+//! interrupted, the session is locked and the domain says what is so.
 
 use hango_domain::access::{Visibility, visibility};
-use hango_domain::event::{EVENT_VERSION, Event};
+use hango_domain::event::{EVENT_VERSION, Event, EventKind};
 use hango_domain::journal::has_open_answer;
-use hango_domain::run::{Change, Run};
-use hango_domain::session::{OnBusy, Session, SessionLine};
-use hango_domain::{RunId, SessionId, Timestamp};
+use hango_domain::run::{Change, MAIN_LANE, StoredMemory};
+use hango_domain::session::{OnBusy, SessionLine};
+use hango_domain::{RunId, SessionId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::run_store::{Accepted, NewRun, RunStoreError};
+use sqlx::types::Json;
 use sqlx::{PgConnection, Row};
 
 use super::change::decide;
@@ -19,9 +22,67 @@ use super::{Undone, journal, read, store};
 use crate::audit::{self, note};
 use crate::clock::StoreClock;
 use crate::error::Error;
-use crate::rows::{self, Document, Told, integer, moment, small};
+use crate::rows::{self, Document, Told, small};
 
-/// Adds a run behind the others of its session.
+/// Adds a run to a session that the caller sees and that takes it, with its event, its audit row and the
+/// session's line: the condition is [`SessionLine::accept`]. The agent is kept as it is now, once for each
+/// of its versions: the domain's `AgentSnapshot`. Returns the session, which is none where it does not
+/// take the run, or where that is known.
+const TAKE_IN: &str = concat!(
+    "with added as (
+         update sessions s set pending_runs = s.pending_runs + 1, last_run_no = s.last_run_no + 1
+         from agents a
+         where s.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)
+           and a.id = s.agent_id and a.archived_at is null
+           and not exists (select from runs where runs.id = $1)
+           and s.pending_runs < $5 and (s.pending_runs = 0 or $6)
+         returning s.id, s.tenant_id, s.agent_id, s.created_by, s.title, s.metadata, s.created_at, \
+             s.updated_at, s.last_run_no, a.version as agent_version, \
+             coalesce($7, clock_timestamp()) as now
+     ),
+     kept as (
+         insert into agent_snapshots (agent_id, version, snapshot)
+         select a.id, a.version, json_build_object('id', a.id, 'version', a.version, \
+             'slug', a.slug, 'name', a.name, 'settings', a.settings)
+         from added join agents a on a.id = added.agent_id
+         on conflict (agent_id, version) do nothing
+     ),
+     told as (
+         insert into events (run_id, n, attempt, version, at, told)
+         select $1, 1, 0, $8, now, $9 from added
+     ),
+     noted as (",
+    note!("$10", "now", "added"),
+    "),
+     run as (
+         insert into runs (id, tenant_id, session_id, state, attempt, stalled_attempts, resume_turn, \
+             begun_turn, answered_turn, tries, empty_answers, last_event, iterations, agent_id, \
+             agent_version, created_by, created_at, lane, session_no, trace_id, span_id, \
+             trace_sampled, created_by_traceparent, input_message_id, metadata, input, state_json, \
+             state_version)
+         select $1, tenant_id, id, 'queued', 0, 0, 0, 0, 0, 0, 0, 1, 0, agent_id, agent_version, \
+             $11, now, $12, last_run_no, $13, $14, $15, $16, $17, $18, $19, $20, $21
+         from added
+     )
+     select * from added"
+);
+
+/// Adds a run behind the others of its session, if nothing is in its way.
+pub(super) async fn take_in(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    new: &NewRun,
+    audit: &NewAudit,
+) -> Result<Option<Accepted>, Error> {
+    let enqueue = new.on_busy == OnBusy::Enqueue;
+    match insert(conn, clock, new, enqueue, audit).await {
+        // Somebody adds the same run.
+        Err(error) if error.constraint() == Some("runs_pkey") => Ok(None),
+        added => added,
+    }
+}
+
+/// Adds a run behind the others of its session, which is locked first.
 pub(super) async fn accept(
     conn: &mut PgConnection,
     clock: &StoreClock,
@@ -33,9 +94,9 @@ pub(super) async fn accept(
         OnBusy::Interrupt => hold_running(conn, seen, new.session).await?,
         OnBusy::Enqueue | OnBusy::Reject => None,
     };
-    let place = lock(conn, clock, seen, new).await?;
+    let place = lock(conn, seen, new.session).await?;
     let place = place.ok_or(RunStoreError::NotFound)?;
-    if place.run_is_known {
+    if load::exists(conn, new.id).await? {
         let known = read::find(conn, seen, new.id).await?;
         return Ok(Accepted {
             run: known.ok_or(RunStoreError::NotFound)?,
@@ -55,21 +116,11 @@ pub(super) async fn accept(
         }
         line = interrupt(conn, clock, new.session, line, &mut ended).await?;
     }
-    let line = line
-        .accept(new.on_busy, new.max_pending)
+    line.accept(new.on_busy, new.max_pending)
         .map_err(RunStoreError::from)?;
-
-    let Place { session, now, .. } = place;
-    let run = new
-        .clone()
-        .queued(&session, place.agent_version, line.last_run_no, now);
-    let (run, event) = run.accepted();
-    let added = insert(conn, &run, &event, &line, audit).await;
-    added.map_err(|error| match error.constraint() {
-        Some("runs_pkey") => Undone::InTheWay,
-        _ => error.into(),
-    })?;
-    ended.events.push(event);
+    let added = insert(conn, clock, new, true, audit).await?;
+    let Accepted { run, events, .. } = added.ok_or(Undone::InTheWay)?;
+    ended.events.extend(events);
     Ok(Accepted {
         run,
         interrupted: ended.asked,
@@ -77,121 +128,90 @@ pub(super) async fn accept(
     })
 }
 
-/// What a new run has to know of where it goes.
-struct Place {
-    session: Session,
-    line: SessionLine,
-    agent_version: u32,
-    agent_is_archived: bool,
-    run_is_known: bool,
-    now: Timestamp,
-}
-
-/// Locks a session that the caller sees. What is not the session's own was read before the wait for the
-/// lock; of that only a run of the same id can be another than it seems, and then it is found a second
-/// time when it is added.
-async fn lock(
+async fn insert(
     conn: &mut PgConnection,
     clock: &StoreClock,
-    seen: Visibility,
     new: &NewRun,
-) -> Result<Option<Place>, Error> {
-    let row = sqlx::query(
-        "select s.id, s.tenant_id, s.agent_id, s.created_by, s.title, s.metadata, s.created_at, \
-             s.updated_at, s.id as session_id, s.pending_runs, s.running_run, s.last_run_no, \
-             s.last_seq, a.version as agent_version, a.archived_at is not null as agent_archived, \
-             exists (select from runs where id = $2) as known, \
-             coalesce($1, clock_timestamp()) as now
-         from sessions s join agents a on a.id = s.agent_id
-         where s.id = $3 and s.tenant_id = $4 and ($5::uuid is null or s.created_by = $5)
-         for no key update of s",
-    )
-    .bind(clock.given())
-    .bind(new.id.0)
-    .bind(new.session.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .fetch_optional(conn)
-    .await?;
+    enqueue: bool,
+    audit: &NewAudit,
+) -> Result<Option<Accepted>, Error> {
+    let seen = visibility(&new.created_by);
+    let told = [Told {
+        turn: 0,
+        kind: EventKind::RunQueued,
+    }];
+    let memory = StoredMemory::default();
+    let row = sqlx::query(TAKE_IN)
+        .bind(new.id.0)
+        .bind(new.session.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .bind(small(new.max_pending))
+        .bind(enqueue)
+        .bind(clock.given())
+        .bind(small(EVENT_VERSION))
+        .bind(Document(told.as_slice()))
+        .bind(audit::document(audit))
+        .bind(new.created_by.user.0)
+        .bind(MAIN_LANE)
+        .bind(new.trace.trace_id.to_string())
+        .bind(new.trace.span_id.to_string())
+        .bind(new.trace.sampled)
+        .bind(new.trace.created_by_traceparent.as_deref())
+        .bind(new.input_message_id.0)
+        .bind(Document(&new.metadata))
+        .bind(Json(&new.input))
+        .bind(Json(&memory.json))
+        .bind(small(memory.version))
+        .fetch_optional(conn)
+        .await?;
     row.map(|row| {
-        let version: i32 = row.try_get("agent_version")?;
-        Ok(Place {
-            session: rows::session(&row)?,
-            line: rows::session_line(&row)?,
-            agent_version: u32::try_from(version).unwrap_or_default(),
-            agent_is_archived: row.try_get("agent_archived")?,
-            run_is_known: row.try_get("known")?,
-            now: rows::now(&row)?,
+        let session = rows::session(&row)?;
+        let (agent_version, session_no) = rows::place(&row)?;
+        let now = rows::now(&row)?;
+        clock.told(now);
+        let run = new.clone().queued(&session, agent_version, session_no, now);
+        let (run, event) = run.accepted();
+        Ok(Accepted {
+            run,
+            interrupted: Vec::new(),
+            events: vec![event],
         })
     })
     .transpose()
 }
 
-/// Adds a run with its event, its audit row and the line of its session, which is locked. The agent is
-/// kept as it is now, once for each of its versions: the domain's `AgentSnapshot`.
-async fn insert(
+/// What the rules ask of where a run goes.
+struct Place {
+    line: SessionLine,
+    agent_is_archived: bool,
+}
+
+/// Locks a session that the caller sees.
+async fn lock(
     conn: &mut PgConnection,
-    run: &Run,
-    event: &Event,
-    line: &SessionLine,
-    audit: &NewAudit,
-) -> Result<(), Error> {
-    let told = [Told {
-        turn: event.turn,
-        kind: event.kind.clone(),
-    }];
-    sqlx::query(concat!(
-        "with counted as (
-             update sessions set pending_runs = $2, last_run_no = $3 where id = $4
-         ),
-         kept as (
-             insert into agent_snapshots (agent_id, version, snapshot)
-             select id, version, json_build_object('id', id, 'version', version, 'slug', slug, \
-                 'name', name, 'settings', settings)
-             from agents where id = $5
-             on conflict (agent_id, version) do nothing
-         ),
-         told as (
-             insert into events (run_id, n, attempt, version, at, told)
-             values ($1, $6, 0, $7, $8, $9)
-         ),
-         noted as (",
-        note!("$10", "$8", "(values (1)) as once"),
-        ")
-         insert into runs (id, tenant_id, session_id, state, attempt, stalled_attempts, resume_turn, \
-             begun_turn, answered_turn, tries, empty_answers, last_event, iterations, agent_id, \
-             agent_version, created_by, created_at, lane, session_no, trace_id, span_id, \
-             trace_sampled, created_by_traceparent, input_message_id, metadata, input, state_json, \
-             state_version)
-         values ($1, $11, $4, 'queued', 0, 0, 0, 0, 0, 0, 0, $6, 0, $5, $12, $13, $8, $14, $3, $15, \
-             $16, $17, $18, $19, $20, $21, $22, $23)"
-    ))
-    .bind(run.id.0)
-    .bind(small(line.pending_runs))
-    .bind(integer(line.last_run_no))
-    .bind(run.session_id.0)
-    .bind(run.agent_id.0)
-    .bind(integer(run.progress.last_event))
-    .bind(small(EVENT_VERSION))
-    .bind(moment(run.created_at))
-    .bind(Document(told.as_slice()))
-    .bind(audit::document(audit))
-    .bind(run.tenant_id.0)
-    .bind(small(run.agent_version))
-    .bind(run.created_by.0)
-    .bind(&run.lane)
-    .bind(run.trace.trace_id.to_string())
-    .bind(run.trace.span_id.to_string())
-    .bind(run.trace.sampled)
-    .bind(run.trace.created_by_traceparent.as_deref())
-    .bind(run.input_message_id.0)
-    .bind(Document(&run.metadata))
-    .bind(sqlx::types::Json(&run.input))
-    .bind(sqlx::types::Json(&run.memory.json))
-    .bind(small(run.memory.version))
-    .execute(conn)
+    seen: Visibility,
+    session: SessionId,
+) -> Result<Option<Place>, Error> {
+    let row = sqlx::query(
+        "select s.id as session_id, s.pending_runs, s.running_run, s.last_run_no, s.last_seq, \
+             a.archived_at is not null as agent_is_archived
+         from sessions s join agents a on a.id = s.agent_id
+         where s.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)
+         for no key update of s",
+    )
+    .bind(session.0)
+    .bind(seen.tenant.0)
+    .bind(seen.creator.map(|user| user.0))
+    .fetch_optional(conn)
     .await?;
-    Ok(())
+    row.map(|row| {
+        Ok(Place {
+            line: rows::session_line(&row)?,
+            agent_is_archived: row.try_get("agent_is_archived")?,
+        })
+    })
+    .transpose()
 }
 
 /// What an interruption did.

@@ -115,6 +115,15 @@ pub(crate) async fn load_seen(
     Ok(loaded)
 }
 
+/// Whether there is such a run, whoever may see it.
+pub(crate) async fn exists(conn: &mut PgConnection, run: RunId) -> Result<bool, Error> {
+    let found = sqlx::query("select from runs where id = $1")
+        .bind(run.0)
+        .fetch_optional(conn)
+        .await?;
+    Ok(found.is_some())
+}
+
 /// The runs of a session that have not ended, in their order. The session is locked, and so is the one
 /// that is running: nobody else changes them.
 pub(crate) async fn pending(

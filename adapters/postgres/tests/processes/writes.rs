@@ -74,7 +74,7 @@ async fn a_zombie_that_waited_for_its_row_writes_nothing() {
     taken.expect("the row can be written");
     let told = sqlx::query(
         "insert into events select id, last_event, attempt, 1, now(),
-             '[{\"turn\": 1, \"kind\": {\"type\": \"run.requeued\", \"reason\": \"lease_expired\"}}]'
+             '[{\"turn\": 1, \"type\": \"run.requeued\", \"reason\": \"lease_expired\"}]'
          from runs where id = $1",
     );
     let told = told.bind(zombie.run.0).execute(&mut *taking).await;
