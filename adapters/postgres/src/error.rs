@@ -95,6 +95,13 @@ pub(crate) fn is_conflict(error: &(dyn std::error::Error + 'static)) -> bool {
     code.is_some_and(|code| code == SERIALIZATION_FAILURE || code == DEADLOCK)
 }
 
+/// Whether what the connection prepared is of no use any more, since the schema was changed or the server
+/// is another one: nothing was done, and a new connection prepares it anew.
+pub(crate) fn is_outdated(error: &(dyn std::error::Error + 'static)) -> bool {
+    let code = driver(error).and_then(code);
+    code.is_some_and(|code| code == FEATURE_NOT_SUPPORTED || code == UNKNOWN_STATEMENT)
+}
+
 /// Whether a lock was not to be had in time.
 pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code == LOCK_NOT_AVAILABLE)
@@ -111,10 +118,10 @@ pub(crate) fn is_lost(error: &(dyn std::error::Error + 'static)) -> bool {
     }
 }
 
-/// Whether a connection is better not used again after this error: it is lost, it is of no use (its
-/// statements were prepared for another schema, or with another server), or nobody knows how it stands.
+/// Whether a connection is better not used again after this error: it is lost, it is of no use, or nobody
+/// knows how it stands.
 pub(crate) fn spoils(error: &(dyn std::error::Error + 'static)) -> bool {
-    if is_lost(error) {
+    if is_lost(error) || is_outdated(error) {
         return true;
     }
     let mut chain = std::iter::successors(Some(error), |error| error.source());
@@ -126,12 +133,8 @@ pub(crate) fn spoils(error: &(dyn std::error::Error + 'static)) -> bool {
     }) {
         return true;
     }
-    driver(error).and_then(code).is_some_and(|code| {
-        matches!(
-            code.as_str(),
-            FEATURE_NOT_SUPPORTED | UNKNOWN_STATEMENT | READ_ONLY
-        ) || code.starts_with(CLASS_INTERNAL)
-    })
+    let code = driver(error).and_then(code);
+    code.is_some_and(|code| code == READ_ONLY || code.starts_with(CLASS_INTERNAL))
 }
 
 /// Whether a server that cannot be reached may be there soon: it starts, or has no room at the moment.

@@ -10,7 +10,8 @@
 //! * A connection that lay idle for a while is asked whether it lives before it is used. When one was
 //!   lost, those that wait are closed as well. The one that was used last goes first, so that the
 //!   others can be given up.
-//! * Work that another transaction got in the way of is repeated a few times, whole.
+//! * Work that another transaction got in the way of is repeated a few times, whole; so is what could not
+//!   begin, because its connection was lost, or prepared for a schema that has changed since.
 
 mod places;
 #[cfg(test)]
@@ -25,7 +26,7 @@ use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
-use crate::error::{Error, is_conflict, is_lost, spoils};
+use crate::error::{Error, is_conflict, is_lost, is_outdated, spoils};
 use crate::pool::places::Places;
 
 pub(crate) use places::Limits;
@@ -146,7 +147,9 @@ where
         let done = once(places, kind, work, &mut fate).await;
         let again = done.as_ref().err().is_some_and(|error| {
             let nothing_done = kind == Kind::Read || !fate.begun;
-            is_conflict(error) || (is_lost(error) && fate.connected && nothing_done)
+            is_conflict(error)
+                || is_outdated(error)
+                || (is_lost(error) && fate.connected && nothing_done)
         });
         if !again || repeats == REPEATS {
             return done;

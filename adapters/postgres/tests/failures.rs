@@ -83,6 +83,25 @@ async fn a_database_without_a_schema_is_not_available() {
 }
 
 #[tokio::test]
+async fn a_schema_that_changes_meanwhile_is_no_outage() {
+    let (_store, fixture, database) = store().await;
+    let scope = fixture.tenant().await;
+    let agents = &fixture.stores.agents;
+    for width in [150, 160, 170] {
+        let agent = fixture.agent(&scope).await;
+        let found = agents.find(scope.tenant, AgentRef::Id(agent.id)).await;
+        assert_eq!(found.expect("reads work"), Some(agent.clone()));
+
+        // What was prepared answers with columns of another type.
+        let changed = format!("alter table agents alter column name type varchar({width})");
+        execute(&database, &changed).await;
+
+        let found = agents.find(scope.tenant, AgentRef::Id(agent.id)).await;
+        assert_eq!(found.expect("it is prepared anew"), Some(agent));
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_read_is_named() {
     let (_store, fixture, database) = store().await;
     let scope = fixture.tenant().await;
