@@ -22,6 +22,9 @@ use crate::support::{Does, Fault, Process, Say, World, asks, says, settings};
 /// A poll that no test waits for.
 const NEVER: Duration = Duration::from_hours(1);
 
+/// How soon a hint is followed: before a run's deadline, which ends what nobody cancelled.
+const SOON: Duration = Duration::from_mins(1);
+
 /// More hints than any test needs: processes that only pass them to and fro reach it.
 const ENDLESS: usize = 50;
 
@@ -138,7 +141,7 @@ async fn a_process_without_a_free_slot_leaves_runs_to_its_peers() {
     let all = || executing(&processes) == [1, 1, 1];
     world.until("each executes one", all).await;
 
-    assert!(begun.elapsed() < NEVER, "somebody had to poll");
+    assert!(begun.elapsed() < SOON, "somebody had to poll");
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,6 +211,23 @@ async fn what_a_draining_process_gives_back_is_gone_on_with_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_process_was_told_of_and_has_not_claimed_when_it_drains_is_for_its_peers() {
+    let world = World::new().await;
+    world.provider.otherwise(says("Done."));
+    let peers: [_; 2] = peers();
+    let mut processes = start(&world, &peers, 4).await;
+    let run = world.fixture.run(&world.place).await;
+    let begun = Instant::now();
+
+    // In this order, and with nothing in between.
+    processes[0].signals.queued();
+    processes.remove(0).drain().await;
+    world.ended(run.id).await;
+
+    assert!(begun.elapsed() < SOON, "somebody had to poll");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_process_that_executes_nothing_has_its_runs_begun_and_ended_by_others() {
     let world = World::new().await;
     world.provider.otherwise(slow());
@@ -229,7 +249,7 @@ async fn a_process_that_executes_nothing_has_its_runs_begun_and_ended_by_others(
     let record = world.ended(run.id).await;
 
     assert_eq!(record.run.state.status(), RunStatus::Cancelled);
-    assert!(begun.elapsed() < NEVER, "somebody had to poll");
+    assert!(begun.elapsed() < SOON, "somebody had to poll");
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +275,7 @@ async fn a_process_that_may_have_missed_hints_looks_for_all_they_could_have_said
     let record = world.ended(run.id).await;
 
     assert_eq!(record.run.state.status(), RunStatus::Cancelled);
-    assert!(begun.elapsed() < NEVER, "somebody had to poll");
+    assert!(begun.elapsed() < SOON, "somebody had to poll");
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,6 +310,6 @@ async fn a_store_that_was_away_is_swept_soon_after_it_is_back() {
     let swept = || world.store.asked(ChangeKind::Reclaim) == 2;
     world.until("the sweep is made again", swept).await;
 
-    assert!(begun.elapsed() < NEVER, "the next sweep was waited for");
+    assert!(begun.elapsed() < SOON, "the next sweep was waited for");
     process.drain().await;
 }
