@@ -202,6 +202,28 @@ async fn a_replica_that_is_told_to_end_hands_its_runs_over_at_their_boundaries()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_starts_leaves_what_a_living_one_executes_alone() {
+    let gate = Gate::closed();
+    let plan = Plan::on(Kind::Postgres, &[]).await;
+    let world = plan.start(first_answer_held(&gate)).await;
+    for n in 0..5 {
+        world.start_run(&format!("run {n}")).await;
+    }
+    streaming(&world, 5).await;
+
+    let _other = world.join(&[], &[]).await;
+    // Time itself is what is tested: longer than a lease, and several sweeps.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    gate.open();
+
+    history::all_ended(&world, "succeeded").await;
+    for run in world.accepted() {
+        assert_eq!(world.provider.times(&run.input), [1, 1]);
+        assert_eq!(world.api.run(&run.id).await["attempt"], 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_killed_has_its_runs_gone_on_with_when_their_leases_end() {
     let gate = Gate::closed();
     let settings = [NO_POLL];
