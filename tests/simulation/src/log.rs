@@ -37,6 +37,10 @@ pub(crate) enum What {
     HeldUp { process: Process, briefly: bool },
     /// They go on.
     GoesOn { process: Process, briefly: bool },
+    /// It does not reach the store any more, while others do.
+    CutOff(Process),
+    /// It does again.
+    Reconnected(Process),
     /// It begins to drain.
     Drains(Process),
     /// It has drained, and ends.
@@ -187,6 +191,8 @@ impl What {
             Self::HeldUp { briefly: true, .. } => "stutters",
             Self::HeldUp { .. } => "is held up",
             Self::GoesOn { .. } => "goes on",
+            Self::CutOff(_) => "cut off",
+            Self::Reconnected(_) => "reconnected",
             Self::Drains(_) => "drains",
             Self::Drained(_) => "drained",
             Self::ClockSteps(_) => "clock steps",

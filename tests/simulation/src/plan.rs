@@ -14,8 +14,9 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_millis(600);
 pub(crate) const SWEEP: Duration = Duration::from_millis(500);
 pub(crate) const POLL: Duration = Duration::from_millis(300);
 
-/// Held up for less than this nobody notices: a lease has a margin of a tenth.
-pub(crate) const BRIEF_MS: u32 = 60;
+/// Held up for no longer than this nobody notices: a lease has a margin of a tenth, half of which may be
+/// spent on the answer to a last write.
+pub(crate) const BRIEF_MS: u32 = 90;
 
 /// How long things go wrong.
 pub(crate) const TROUBLE: Duration = Duration::from_secs(6);
@@ -50,7 +51,7 @@ pub(crate) struct Plan {
     pub(crate) tools: u32,
     /// Hints that are lost.
     pub(crate) hints: u32,
-    /// Kills, hold-ups and drains of each process.
+    /// Kills, hold-ups, drains and cuts of the line to the store, of each process.
     pub(crate) process: u32,
     /// Whether processes are held up briefly now and then.
     pub(crate) stutter: bool,

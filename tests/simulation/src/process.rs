@@ -146,6 +146,22 @@ impl Slot {
         self.world.note(What::GoesOn { process, briefly });
     }
 
+    /// Keeps the process here from the store for a while.
+    pub(crate) async fn cut_off(&self, time: Duration) {
+        let Some(process) = self.process() else {
+            return;
+        };
+        let cut_off = || {
+            let cut_off = self.world.weather.cut_off.lock();
+            cut_off.unwrap_or_else(PoisonError::into_inner)
+        };
+        self.world.note(What::CutOff(process));
+        cut_off().insert(process);
+        tokio::time::sleep(time).await;
+        cut_off().remove(&process);
+        self.world.note(What::Reconnected(process));
+    }
+
     /// Drains the process here, and ends it.
     pub(crate) async fn drain(&self, within: Duration) {
         let Some(running) = self.running().take() else {

@@ -101,13 +101,14 @@ impl Scenario {
         let span = u32::try_from(TROUBLE.as_millis()).unwrap_or(0) / most.max(1);
         for _ in 0..most {
             sleep(dice.millis(0, span)).await;
-            match dice.between(0, 3) {
+            match dice.between(0, 5) {
                 0 | 1 => {
                     slot.kill();
                     sleep(dice.millis(0, 1500)).await;
                     slot.start();
                 }
                 2 => slot.hold_up(dice.millis(200, 4500), false).await,
+                3 | 4 => slot.cut_off(dice.millis(200, 4500)).await,
                 _ => {
                     let within = dice.one_of(&[0, 300, 3000]);
                     slot.drain(Duration::from_millis(within)).await;

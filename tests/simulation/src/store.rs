@@ -98,12 +98,12 @@ impl Remote {
         let there = Arc::clone(world);
         world.executor.spawn(Group::WORLD, async move {
             sleep(fate.before).await;
-            let reached = !there.is_stormy() || there.dice.percent(10);
+            let reached = there.reaches_store(process) || there.dice.percent(10);
             let mut answered = Err(unavailable());
             if fate.arrives && reached {
                 let (done, effect) = work.await;
                 there.note(What::Done { call, effect });
-                if fate.answer_arrives && !there.is_stormy() {
+                if fate.answer_arrives && there.reaches_store(process) {
                     answered = done;
                 }
             }

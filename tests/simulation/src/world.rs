@@ -1,7 +1,7 @@
 //! What the processes of a simulation have in common: one store and its clock, the network between, the
 //! weather, and the log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub(crate) struct Weather {
     pub(crate) calm: AtomicBool,
     /// The store is out of reach.
     pub(crate) storm: AtomicBool,
+    /// Processes that alone do not reach it.
+    pub(crate) cut_off: Mutex<BTreeSet<Process>>,
 }
 
 /// All that is on record of a run alone.
@@ -101,6 +103,7 @@ impl World {
             weather: Weather {
                 calm: AtomicBool::new(false),
                 storm: AtomicBool::new(false),
+                cut_off: Mutex::default(),
             },
             ears: Mutex::default(),
             ended: Mutex::default(),
@@ -125,8 +128,11 @@ impl World {
         self.weather.calm.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn is_stormy(&self) -> bool {
-        self.weather.storm.load(Ordering::SeqCst)
+    /// Whether a process reaches the store now.
+    pub(crate) fn reaches_store(&self, process: Process) -> bool {
+        let cut_off = &self.weather.cut_off;
+        let cut_off = cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        !self.weather.storm.load(Ordering::SeqCst) && !cut_off.contains(&process)
     }
 
     /// Carries a hint from one process to the others, as networks do.

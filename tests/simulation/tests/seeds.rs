@@ -40,6 +40,7 @@ fn everything_happens_in_some_seed() {
         "dies",
         "stutters",
         "is held up",
+        "cut off",
         "drained",
         "clock steps",
         "storm begins",

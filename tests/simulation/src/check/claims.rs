@@ -88,7 +88,7 @@ impl History {
         }
     }
 
-    fn disturbed(&mut self, process: Process) {
+    pub(super) fn disturbed(&mut self, process: Process) {
         self.claims.disturbed.insert(process, self.at);
     }
 

@@ -143,6 +143,7 @@ impl History {
                 self.unless(new, || format!("process {process} starts once more"));
             }
             What::StormBegins | What::StormEnds => {}
+            What::CutOff(process) | What::Reconnected(process) => self.disturbed(*process),
             What::Dies(process) => self.dies(*process),
             What::HeldUp { process, briefly } => self.held_up(*process, *briefly),
             What::GoesOn { process, briefly } => self.goes_on(*process, *briefly),
