@@ -80,8 +80,7 @@ pub(super) async fn take_back(url: &str, run: &str) {
          where id = $1::uuid",
         "insert into events (run_id, n, attempt, at, version, told) \
          select id, last_event, attempt, started_at, 1, json_build_array(json_build_object( \
-             'turn', begun_turn, \
-             'kind', json_build_object('type', 'run.requeued', 'reason', 'lease_expired'))) \
+             'turn', begun_turn, 'type', 'run.requeued', 'reason', 'lease_expired')) \
          from runs where id = $1::uuid",
     ] {
         let done = sqlx::query(statement).bind(run).execute(&mut connection);
@@ -124,7 +123,7 @@ pub(super) async fn events(url: &str, run: &str) -> Vec<EventRow> {
         events.extend((first..).zip(told).map(|(n, told)| EventRow {
             n,
             attempt,
-            kind: told["kind"].clone(),
+            kind: told,
         }));
     }
     events
