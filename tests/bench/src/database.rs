@@ -139,8 +139,13 @@ impl Database {
             commits: row.try_get("commits")?,
             writers: row.try_get("writers")?,
             wal: row.try_get("wal")?,
-            cpu: machine::cpu_of_family(self.postmaster)?,
+            cpu: self.cpu()?,
         })
+    }
+
+    /// What it used of the processors.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Ticks> {
+        machine::cpu_of_family(self.postmaster)
     }
 
     /// Waits until every session has told its counters.

@@ -118,7 +118,7 @@ async fn one_by_one(stand: &mut Stand, report: &mut Report, place: &str) -> anyh
         let times = stand.one_by_one(&sessions[BEFORE..]).await?;
         let (p50, p99) = (percentile(&times, 0.5), percentile(&times, 0.99));
         println!(
-            "{place}: one {model} at a time takes {} ms, p99 {} ms.",
+            "{place}: one run at a time ({model}) takes {} ms, p99 {} ms.",
             number(millis(p50)),
             number(millis(p99))
         );
@@ -146,17 +146,13 @@ struct Flight {
 /// Keeps runs in flight for a while.
 async fn in_flight(
     stand: &Stand,
-    database: &mut Database,
+    database: &Database,
     sessions: &[String],
     window: Duration,
 ) -> anyhow::Result<Flight> {
     let this = std::process::id();
     stand.one_by_one(&sessions[..BEFORE]).await?;
-    let from = (
-        stand.cpu()?,
-        database.counters().await?.cpu,
-        machine::cpu(this)?,
-    );
+    let from = (stand.cpu()?, database.cpu()?, machine::cpu(this)?);
     let begun = Instant::now();
     let one_after_the_other = (0..IN_FLIGHT).map(|first| async move {
         let mut times = Vec::new();
@@ -172,11 +168,7 @@ async fn in_flight(
     });
     let times = try_join_all(one_after_the_other).await?.concat();
     let seconds = begun.elapsed().as_secs_f64();
-    let to = (
-        stand.cpu()?,
-        database.counters().await?.cpu,
-        machine::cpu(this)?,
-    );
+    let to = (stand.cpu()?, database.cpu()?, machine::cpu(this)?);
     let percent = |ticks: machine::Ticks| 100.0 * share(ticks.time().as_secs_f64(), seconds);
     Ok(Flight {
         runs_per_second: share(float(times.len()), seconds),

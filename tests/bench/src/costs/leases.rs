@@ -60,8 +60,10 @@ pub(super) async fn count(
 
         let beats = renewals(&counted);
         let renewed = usize::try_from(beats)? * runs;
-        // A checkpoint may fall into it, whose images are not the renewals' own.
-        let own = each(wal.bytes.saturating_sub(wal.images), renewed);
+        let (_, files) = database.tables().await?;
+        // A checkpoint may fall into it, and an `analyze`: neither is the renewals' own.
+        let others = wal.images + wal.of_catalogs(&files);
+        let own = each(wal.bytes.saturating_sub(others), renewed);
         println!(
             "{beats} renewals of {runs} runs: {} bytes of the log for each run and beat, and {} of \
              images of pages; {} ms of the database and {} ms of hango a beat.\n",
@@ -73,7 +75,6 @@ pub(super) async fn count(
             )),
             number(share(used.as_secs_f64() * 1e3, float(beats))),
         );
-        let (_, files) = database.tables().await?;
         breakdown::renewals(&wal, renewed, &files);
         statements(&counted, WATCHED);
         let place = format!("{place}, {runs} runs");

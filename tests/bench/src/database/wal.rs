@@ -28,6 +28,17 @@ pub(crate) struct Records {
     pub(crate) bytes: i64,
 }
 
+impl Wal {
+    /// The bytes of records about the database's own tables.
+    pub(crate) fn of_catalogs(&self, files: &BTreeMap<i64, String>) -> u64 {
+        let file = |records: &&Records| files.get(&records.file?);
+        let records = self.records.iter();
+        let catalogs = records.filter(|it| file(it).is_some_and(|name| name.starts_with("pg_")));
+        let bytes = catalogs.map(|records| u64::try_from(records.bytes).unwrap_or_default());
+        bytes.sum()
+    }
+}
+
 /// What lies between two places.
 pub(super) async fn between(conn: &mut PgConnection, from: i64, to: i64) -> anyhow::Result<Wal> {
     let bytes = u64::try_from(to - from)?;
