@@ -146,13 +146,10 @@ impl RunStore for PostgresStore {
             Err(error) if error.constraint() == Some("running_runs_pkey") => Vec::new(),
             taken => taken?,
         };
-        let remember = |taken: claim::Taken| {
-            if taken.claimed.context.is_ok() {
-                self.held.keep(taken.claimed.run.clone(), taken.line);
-            }
-            taken.claimed
-        };
-        Ok(taken.into_iter().map(remember).collect())
+        for remembered in taken.iter().filter_map(claim::Taken::to_remember) {
+            self.held.keep(remembered);
+        }
+        Ok(taken.into_iter().map(|taken| taken.claimed).collect())
     }
 
     async fn renew(

@@ -154,19 +154,46 @@ pub(crate) fn now(row: &PgRow) -> Result<Timestamp, Error> {
     Columns::new(row, "the clock", "id").time("now")
 }
 
-/// What is true now of the creator and the tenant of a run, out of columns that say whose they are.
+/// What is true now of a run's creator and tenant, and whether its end was asked for.
+pub(crate) struct Truth {
+    cancel_requested: bool,
+    creator_status: UserStatus,
+    creator_role: Role,
+    tenant_status: TenantStatus,
+}
+
+impl Truth {
+    /// What a write tells the holder; `known` was true before, and who created the session stays so.
+    pub(crate) fn standing(&self, known: Standing) -> Standing {
+        self.of(known.creator.created_session)
+    }
+
+    fn of(&self, created_session: bool) -> Standing {
+        Standing {
+            cancel_requested: self.cancel_requested,
+            creator: creator_now(self.creator_status, self.creator_role, created_session),
+            tenant_active: self.tenant_status == TenantStatus::Active,
+        }
+    }
+}
+
+/// What is true now, out of columns that say whose they are.
+pub(crate) fn truth(row: &PgRow) -> Result<Truth, Error> {
+    let columns = Columns::new(row, "runs", "id");
+    Ok(Truth {
+        cancel_requested: columns.maybe_time("cancel_requested_at")?.is_some(),
+        creator_status: columns.word("creator_status")?,
+        creator_role: columns.word("creator_role")?,
+        tenant_status: columns.word("tenant_status")?,
+    })
+}
+
+/// The same as what a holder is told, with who created the session.
 pub(crate) fn standing(row: &PgRow) -> Result<Standing, Error> {
     let columns = Columns::new(row, "runs", "id");
     let creator: UserId = columns.id("created_by")?;
     let session_creator: UserId = columns.id("session_created_by")?;
-    let status: UserStatus = columns.word("creator_status")?;
-    let role: Role = columns.word("creator_role")?;
-    let tenant: TenantStatus = columns.word("tenant_status")?;
-    Ok(Standing {
-        cancel_requested: columns.maybe_time("cancel_requested_at")?.is_some(),
-        creator: creator_now(status, role, creator == session_creator),
-        tenant_active: tenant == TenantStatus::Active,
-    })
+    Ok(truth(row)?.of(creator == session_creator))
 }
 
 /// An event as `events.told` has it.

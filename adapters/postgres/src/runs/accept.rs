@@ -284,7 +284,7 @@ async fn interrupt(
         ended.events.extend(applied.events);
     }
     let stored = store::store(conn, &writes).await?;
-    if stored.runs.len() == runs {
+    if stored.len() == runs {
         Ok(line)
     } else {
         Err(Undone::InTheWay)

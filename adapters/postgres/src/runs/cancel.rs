@@ -44,7 +44,7 @@ pub(super) async fn request_cancel(
     let (applied, _) =
         decide(&mut writes, &loaded.run, loaded.line, change).map_err(RunStoreError::Refused)?;
     if !asked_before {
-        if store::store(conn, &writes).await?.runs.is_empty() {
+        if !store::store(conn, &writes).await?.has(run) {
             return Err(Undone::InTheWay);
         }
         audit::add(conn, audit, loaded.now).await?;

@@ -24,6 +24,7 @@ use hango_ports::run_store::{ClaimRequest, Claimed, RunContext, Standing};
 use sqlx::PgConnection;
 
 use super::change::decide;
+use super::held::Remembered;
 use super::load::{Loaded, loaded_columns, loaded_joins};
 use super::store;
 use super::writes::Writes;
@@ -35,6 +36,17 @@ use crate::rows::{self, integer, small};
 pub(super) struct Taken {
     pub(super) claimed: Claimed,
     pub(super) line: SessionLine,
+}
+
+impl Taken {
+    /// What is remembered of it; nothing where it is not whole.
+    pub(super) fn to_remember(&self) -> Option<Remembered> {
+        self.claimed.context.is_ok().then(|| Remembered {
+            run: self.claimed.run.clone(),
+            line: self.line,
+            standing: self.claimed.standing,
+        })
+    }
 }
 
 /// What [`hango_domain::queue::eligible`] asks of a queued run `q` alone, whose row is `r`: the first of its session that has not ended, due, of a memory format that the claimer
@@ -181,6 +193,7 @@ pub(super) async fn take(
                 run: applied.run,
                 events: applied.events,
                 line,
+                standing: loaded.standing,
                 agent: match loaded.damage {
                     Some(damage) => Err(damage),
                     None => snapshot,
@@ -189,7 +202,13 @@ pub(super) async fn take(
         }
     }
     let stored = store::store(conn, &writes).await?;
-    decided.retain(|it| stored.standing(it.run.id).is_some());
+    decided.retain_mut(|it| match stored.standing(it.run.id, it.standing) {
+        Some(standing) => {
+            it.standing = standing;
+            true
+        }
+        None => false,
+    });
     let runs: Vec<&Run> = decided.iter().map(|it| &it.run).collect();
     let mut histories = histories(conn, &runs).await?;
     let mut calls = open_calls(conn, &runs).await?;
@@ -198,8 +217,7 @@ pub(super) async fn take(
             .remove(&it.run.session_id)
             .unwrap_or(Ok(Vec::new()));
         let calls = calls.remove(&it.run.id).unwrap_or(Ok(Vec::new()));
-        let standing = stored.standing(it.run.id)?;
-        it.taken(writes.at, standing, history, calls)
+        it.taken(writes.at, history, calls)
     });
     Ok(with_context.collect())
 }
@@ -249,6 +267,7 @@ struct Decided {
     run: Run,
     events: Vec<Event>,
     line: SessionLine,
+    standing: Standing,
     agent: Result<AgentSnapshot, Error>,
 }
 
@@ -256,7 +275,6 @@ impl Decided {
     fn taken(
         self,
         now: Timestamp,
-        standing: Standing,
         history: Result<Vec<Message>, Error>,
         calls: Result<Vec<ToolCall>, Error>,
     ) -> Option<Taken> {
@@ -273,7 +291,7 @@ impl Decided {
                 lease: self.run.lease()?,
                 elapsed: now.since(self.run.started_at.unwrap_or(now)),
                 run: self.run,
-                standing,
+                standing: self.standing,
                 events: self.events,
                 context: context.map_err(StoreFailure::from),
             },

@@ -10,9 +10,14 @@ use hango_domain::tool::ToolResult;
 use hango_domain::{MessageId, RunId, SessionId, Timestamp, ToolCallId};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use sqlx::Postgres;
+use sqlx::postgres::PgArguments;
+use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::rows::{Told, moment};
+use crate::rows::{Told, integer, moment, small};
+
+type Query<'q> = sqlx::query::Query<'q, Postgres, PgArguments>;
 
 /// What a change can change of a run, and what it was decided upon.
 #[derive(Serialize)]
@@ -94,6 +99,43 @@ impl Changed {
             state_json: memory.map(|memory| memory.json.clone()),
             state_version: memory.map(|memory| memory.version),
         }
+    }
+
+    /// Binds it as [`store_one!`](super::store) takes it.
+    pub(super) fn bind<'q>(&'q self, query: Query<'q>) -> Query<'q> {
+        query
+            .bind(self.id.0)
+            .bind(self.was_state.as_str())
+            .bind(self.was_owner_id)
+            .bind(small(self.was_attempt))
+            .bind(integer(self.was_last_event))
+            .bind(self.was_last_write)
+            .bind(self.was_cancelled)
+            .bind(self.state.as_str())
+            .bind(self.owner_id)
+            .bind(self.lease_expires_at)
+            .bind(small(self.attempt))
+            .bind(small(self.stalled_attempts))
+            .bind(self.available_at)
+            .bind(self.cancel_requested_at)
+            .bind(self.started_at)
+            .bind(self.finished_at)
+            .bind(small(self.resume_turn))
+            .bind(small(self.begun_turn))
+            .bind(small(self.answered_turn))
+            .bind(small(self.tries))
+            .bind(small(self.empty_answers))
+            .bind(small(self.iterations))
+            .bind(integer(self.last_event))
+            .bind(self.last_write)
+            .bind(self.usage.map(Json))
+            .bind(self.usage_discarded.map(Json))
+            .bind(self.stop_reason.map(StopReason::as_str))
+            .bind(self.final_message_id.map(|message| message.0))
+            .bind(self.error)
+            .bind(self.error_message.as_deref())
+            .bind(self.state_json.as_ref().map(Json))
+            .bind(self.state_version.map(small))
     }
 }
 

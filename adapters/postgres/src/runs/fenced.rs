@@ -50,17 +50,21 @@ impl PostgresStore {
         lease: Lease,
         change: &mut Change,
     ) -> Result<Option<Written>, RunStoreError> {
-        let (Some(Remembered { run, line }), Some(now)) = (self.held.take(lease), self.clock.now())
-        else {
+        let (Some(remembered), Some(now)) = (self.held.take(lease), self.clock.now()) else {
             return Ok(None);
         };
+        let Remembered {
+            run,
+            line,
+            standing,
+        } = remembered;
         if needs_closing(change, &run) {
             return Ok(None);
         }
         let mut writes = Writes::new(now);
         match decide(&mut writes, &run, line, change.clone()) {
             Ok((applied, line)) if !applied.repeated => {
-                self.make(writes, applied, line, true).await
+                self.make(writes, applied, line, standing, true).await
             }
             Ok(_) | Err(_) => Ok(None),
         }
@@ -86,7 +90,8 @@ impl PostgresStore {
         if applied.repeated {
             return Ok(Some(written(&applied.run, standing, Vec::new())));
         }
-        self.make(writes, applied, line, damage.is_none()).await
+        self.make(writes, applied, line, standing, damage.is_none())
+            .await
     }
 
     /// Writes what was decided, and remembers it if it is whole; `None` where the fence did not hold.
@@ -95,6 +100,7 @@ impl PostgresStore {
         writes: Writes,
         applied: Applied,
         line: SessionLine,
+        known: Standing,
         whole: bool,
     ) -> Result<Option<Written>, RunStoreError> {
         let writes = Arc::new(writes);
@@ -107,12 +113,17 @@ impl PostgresStore {
         if let Some(now) = stored.now {
             self.clock.told(now);
         }
-        let Some(standing) = stored.standing(applied.run.id) else {
+        let Some(standing) = stored.standing(applied.run.id, known) else {
             return Ok(None);
         };
         if whole {
             let written = written(&applied.run, standing, applied.events);
-            self.held.keep(applied.run, line);
+            let run = applied.run;
+            self.held.keep(Remembered {
+                run,
+                line,
+                standing,
+            });
             return Ok(Some(written));
         }
         Ok(Some(written(&applied.run, standing, applied.events)))

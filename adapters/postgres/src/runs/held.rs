@@ -10,12 +10,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hango_domain::run::{Lease, Run};
 use hango_domain::session::SessionLine;
 use hango_domain::{OwnerId, RunId};
+use hango_ports::run_store::Standing;
 
 /// A run as it was after the last write of this process.
 pub(crate) struct Remembered {
     pub(crate) run: Run,
     /// Where its session stood; of this only the number of the last message is sure.
     pub(crate) line: SessionLine,
+    /// What was true of its creator then.
+    pub(crate) standing: Standing,
 }
 
 /// The runs that are remembered. Bounded by what is claimed and neither ended nor given up.
@@ -24,11 +27,12 @@ pub(crate) struct HeldRuns(Mutex<BTreeMap<RunId, Remembered>>);
 
 impl HeldRuns {
     /// Remembers a run that is held; forgets one that is not.
-    pub(crate) fn keep(&self, run: Run, line: SessionLine) {
-        if run.lease().is_some() {
-            self.lock().insert(run.id, Remembered { run, line });
+    pub(crate) fn keep(&self, it: Remembered) {
+        let run = it.run.id;
+        if it.run.lease().is_some() {
+            self.lock().insert(run, it);
         } else {
-            self.lock().remove(&run.id);
+            self.lock().remove(&run);
         }
     }
 

@@ -258,7 +258,7 @@ pub(super) async fn reclaim(
         });
     }
     let stored = store::store(conn, &writes).await?;
-    reclaimed.retain(|it| stored.standing(it.previous.run).is_some());
+    reclaimed.retain(|it| stored.has(it.previous.run));
     Ok(reclaimed)
 }
 

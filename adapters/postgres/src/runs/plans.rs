@@ -8,6 +8,7 @@
 use hango_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
+use super::store::Shape;
 use super::{claim, leases, load, read, store};
 use crate::{Options, PostgresStore};
 
@@ -54,7 +55,7 @@ const WAYS: [(&str, &str); 5] = [
     ("tool_calls", "tool_calls_pkey"),
 ];
 
-const STATEMENTS: [&str; 12] = [
+const STATEMENTS: [&str; 16] = [
     claim::ELIGIBLE,
     claim::ELIGIBLE_ALONE,
     claim::LOCK_TENANTS,
@@ -67,6 +68,10 @@ const STATEMENTS: [&str; 12] = [
     leases::LOCKED,
     load::LOAD,
     store::STORE,
+    Shape::Answer.statement(),
+    Shape::Results.statement(),
+    Shape::End.statement(),
+    Shape::Any.statement(),
 ];
 
 #[tokio::test]
@@ -132,8 +137,14 @@ fn named<'p>(step: &'p str, how: &str) -> Option<&'p str> {
 
 /// The general plan of a statement, line by line.
 async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
-    let parameters = (1..20).take_while(|n| statement.contains(&format!("${n}")));
-    let nulls = vec!["null"; parameters.count()].join(", ");
+    let parameters = (1..=39).filter(|n| statement.contains(&format!("${n}"))).max();
+    let nulls = vec!["null"; parameters.unwrap_or_default()].join(", ");
+    // Of the write's parameters not every shape has all.
+    let types = if statement.contains("changed as") {
+        "(json, json, json, json, json, timestamptz, int)"
+    } else {
+        ""
+    };
     let explain = if nulls.is_empty() {
         "explain execute looked_at".to_owned()
     } else {
@@ -142,7 +153,7 @@ async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
     for prepare in [
         "deallocate all".to_owned(),
         "set plan_cache_mode = force_generic_plan".to_owned(),
-        format!("prepare looked_at as {statement}"),
+        format!("prepare looked_at {types} as {statement}"),
     ] {
         let done = sqlx::raw_sql(AssertSqlSafe(prepare))
             .execute(&mut *conn)

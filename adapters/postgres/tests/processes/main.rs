@@ -7,6 +7,7 @@ mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hango_conformance::{Fixture, ManualClock, Place, TTL, no_limits};
 use hango_domain::queue::ClaimLimits;
@@ -16,6 +17,9 @@ use hango_ports::run_store::{ClaimRequest, Claimed};
 use hango_postgres::{Options, PostgresStore};
 use hango_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
+
+/// What takes longer does not happen at all.
+const BOUND: Duration = Duration::from_secs(30);
 
 /// Two processes on one database, which share a clock.
 struct Processes {
@@ -72,9 +76,13 @@ impl Processes {
     async fn somebody_waits(&self) {
         let waiting = "select count(*) from pg_stat_activity
              where datname = current_database() and wait_event_type = 'Lock'";
-        while self.count(waiting).await == 0 {
-            tokio::task::yield_now().await;
-        }
+        let until = async {
+            while self.count(waiting).await == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waited = tokio::time::timeout(BOUND, until).await;
+        waited.expect("somebody waits for a lock");
     }
 
     /// Runs, each in a session of its own.
