@@ -21,8 +21,9 @@ on_both_stores! {
     an_input_is_a_message_once_however_often_its_first_turn_is_begun
 }
 
-/// How soon a run goes on after a start, which waits for no lease: those are 90 seconds long here.
-const AT_ONCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// How soon a run goes on after a start: on an embedded store that waits for no lease, which is 90 seconds
+/// long there.
+const AT_ONCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A turn with a tool, then an answer, whose first try is held before its end.
 fn second_answer_held(gate: &Gate) -> impl Fn(&Ask) -> Reply + Send + Sync + 'static {

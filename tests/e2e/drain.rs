@@ -23,6 +23,9 @@ on_both_stores! {
 
 const RUNS: usize = 10;
 
+/// Nobody may have to wait for one.
+const LONG_LEASE: (&str, &str) = ("HANGO_RUN_LEASE_TTL", "90s");
+
 fn given_back(resume_turn: i64) -> RunRow {
     RunRow {
         state: "queued".to_owned(),
@@ -44,7 +47,7 @@ async fn ten_runs_in_flight_are_given_back_at_their_boundaries_and_go_on_at_the_
         _ => Reply::text("all done"),
     };
     let slow = |_: &_| Response::text("done").after(Duration::from_millis(100));
-    let settings = [("HANGO_DRAIN_TIMEOUT", "20s")];
+    let settings = [("HANGO_DRAIN_TIMEOUT", "20s"), LONG_LEASE];
     let mut world = Plan::on(kind, &settings)
         .await
         .with_tools(model, slow)
@@ -99,7 +102,7 @@ async fn a_turn_longer_than_the_drain_is_broken_off_and_begun_anew_at_the_next_s
         1 => Reply::text("never whole").held_after(2, &gate),
         _ => Reply::text("all done"),
     };
-    let mut world = Plan::on(kind, &[("HANGO_DRAIN_TIMEOUT", "500ms")])
+    let mut world = Plan::on(kind, &[("HANGO_DRAIN_TIMEOUT", "500ms"), LONG_LEASE])
         .await
         .start(model)
         .await;
@@ -155,7 +158,7 @@ async fn a_process_told_to_end_while_runs_begin_and_end_leaves_none_to_wait_for(
         1 => Reply::calls([("keyed", json!({"n": 1}))]).paced(Duration::from_millis(5)),
         _ => Reply::text("all done").paced(Duration::from_millis(5)),
     };
-    let mut world = Plan::on(kind, &[("HANGO_RUN_WORKERS", "4")])
+    let mut world = Plan::on(kind, &[("HANGO_RUN_WORKERS", "4"), LONG_LEASE])
         .await
         .start(model)
         .await;

@@ -24,8 +24,11 @@ const USUAL_POLL: (&str, &str) = ("HANGO_RUN_POLL_INTERVAL", "1s");
 /// How long a run may stand still between two processes that can reach each other.
 const SOON: Duration = Duration::from_secs(1);
 
+/// A lease that nobody may have to wait for.
+const LONG_LEASE: (&str, &str) = ("HANGO_RUN_LEASE_TTL", "90s");
+
 /// Lease, sweep and what a busy machine takes.
-const RECOVERED: Duration = Duration::from_secs(5);
+const RECOVERED: Duration = Duration::from_secs(9);
 
 /// A turn with a tool whose call is held before its end, then an answer.
 fn first_answer_held(gate: &Gate) -> impl Fn(&Ask) -> Reply + Send + Sync + 'static {
@@ -163,7 +166,7 @@ async fn a_cancel_whose_hint_is_lost_is_found_by_the_poll() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_is_told_to_end_hands_its_runs_over_at_their_boundaries() {
     let gate = Gate::closed();
-    let settings = [NO_POLL];
+    let settings = [NO_POLL, LONG_LEASE];
     let plan = Plan::on(Kind::Postgres, &settings).await;
     let slow = |_: &_| Response::text("done").after(Duration::from_millis(100));
     let mut world = plan.with_tools(first_answer_held(&gate), slow).await;
@@ -188,7 +191,7 @@ async fn a_replica_that_is_told_to_end_hands_its_runs_over_at_their_boundaries()
     for run in world.accepted() {
         // The answer's end, the tool, the boundary, and the next turn elsewhere.
         let took = asked_after(&world, &run.input, 2, opened).await;
-        assert!(took < SOON + Duration::from_millis(500), "{took:?}");
+        assert!(took < 2 * SOON, "{took:?}");
     }
     let (status, _) = world.hango().ended().await;
 
@@ -213,7 +216,7 @@ async fn a_replica_that_starts_leaves_what_a_living_one_executes_alone() {
 
     let _other = world.join(&[], &[]).await;
     // Time itself is what is tested: longer than a lease, and several sweeps.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     gate.open();
 
     history::all_ended(&world, "succeeded").await;

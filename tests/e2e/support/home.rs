@@ -45,8 +45,8 @@ impl Home {
     /// process held that is gone is waited for.
     pub(crate) fn of_server_on(store: Store) -> Self {
         let mut home = Self::empty().with_store(store);
-        home.set("HANGO_RUN_LEASE_TTL", "2s");
-        home.set("HANGO_RUN_HEARTBEAT_INTERVAL", "600ms");
+        home.set("HANGO_RUN_LEASE_TTL", "4s");
+        home.set("HANGO_RUN_HEARTBEAT_INTERVAL", "1s");
         home.set("HANGO_RUN_RECLAIM_INTERVAL", "500ms");
         home
     }
