@@ -43,6 +43,21 @@ impl Dice {
         &of[self.below(of.len())]
     }
 
+    /// A text of that length that nothing makes shorter.
+    pub(crate) fn text(&mut self, length: usize) -> String {
+        let letters = (0..length).map(|_| char::from(b'!' + self.below(90).to_le_bytes()[0]));
+        // None that JSON writes as two.
+        letters
+            .map(|letter| {
+                if letter == '"' || letter == '\\' {
+                    ' '
+                } else {
+                    letter
+                }
+            })
+            .collect()
+    }
+
     /// A time from `low` to `high` milliseconds.
     pub(crate) fn millis(&mut self, low: u64, high: u64) -> Duration {
         Duration::from_millis(self.between(low, high))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::Signal;
@@ -11,6 +12,16 @@ use crate::moment::Moment;
 use crate::replica::{Replica, Start};
 use crate::store::{Claim, Facts};
 use crate::truth::client::Addresses;
+
+/// How long after its waking a replica gets no requests, and is not hit again.
+const TRUSTED_AGAIN: Duration = Duration::from_secs(1);
+
+/// A replica was stopped, wherever it was.
+pub(crate) const STOPPED: &str = "SIGSTOP";
+
+/// A replica stopped by itself right before it called a model or a tool. Nobody can keep it from making
+/// that call when it wakes: no check can be closer to it.
+pub(crate) const STOPPED_AT_A_CALL: &str = "stop right before a call";
 
 /// Replicas; clones are the same ones.
 #[derive(Clone)]
@@ -154,12 +165,17 @@ impl Fleet {
         let name = format!("replica-{place}-start-{n}");
         let (log, started) = Replica::start(start, &name).await?;
         self.log().logs.push(log);
-        let Some(replica) = started else {
+        let died = || {
             let now = Moment::now();
             self.note("died at its start", now, now, Vec::new());
-            return Ok(false);
+            false
         };
-        let owner = replica.owner().await?;
+        let Some(mut replica) = started else {
+            return Ok(died());
+        };
+        let Some(owner) = replica.owner().await? else {
+            return Ok(died());
+        };
         let address = replica.address.clone();
         *held = Some((replica, owner));
         drop(held);
@@ -193,7 +209,8 @@ impl Fleet {
     pub(crate) async fn freeze(
         &self,
         place: usize,
-        time: std::time::Duration,
+        time: Duration,
+        what: &'static str,
     ) -> anyhow::Result<()> {
         let victim = self.0.places[place].replica.lock().await;
         let (replica, owner) = victim.as_ref().context("nobody is there to be stopped")?;
@@ -206,7 +223,9 @@ impl Fleet {
         tokio::time::sleep(time).await;
         replica.signal(Signal::CONT)?;
         drop(victim);
-        self.note("SIGSTOP", from, Moment::now(), held);
+        self.note(what, from, Moment::now(), held);
+        // As a load balancer does that has to see it well for a while.
+        tokio::time::sleep(TRUSTED_AGAIN).await;
         self.list(place, Some(address));
         Ok(())
     }
@@ -219,7 +238,7 @@ impl Fleet {
     }
 
     /// Asks a replica to end, and waits until it has; how long that took, and whether it ended well.
-    pub(crate) async fn drain(&self, place: usize) -> anyhow::Result<(std::time::Duration, bool)> {
+    pub(crate) async fn drain(&self, place: usize) -> anyhow::Result<(Duration, bool)> {
         let victim = self.0.places[place].replica.lock().await.take();
         let (mut replica, _) = victim.context("nobody is there to be drained")?;
         let from = Moment::now();

@@ -18,6 +18,7 @@ mod moment;
 mod monitor;
 mod plan;
 mod proxy;
+mod pulse;
 mod recovery;
 mod replica;
 mod report;
@@ -32,6 +33,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser as _;
+use futures::StreamExt as _;
 
 use cli::Cli;
 use report::Report;
@@ -58,19 +60,36 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
         .expect("a runtime can be built");
-    let mut failed = 0;
-    for scenario in wanted {
-        for task in tasks(scenario, &cli) {
-            let report = runtime.block_on(execute(scenario, task));
-            failed += usize::from(!report.violations.is_empty());
-            println!("{report}");
-        }
-    }
+    let tasks = wanted.iter().flat_map(|scenario| {
+        let tasks = tasks(scenario, &cli).into_iter();
+        tasks.map(move |task| (*scenario, task))
+    });
+    let failed = runtime.block_on(all(tasks.collect(), cli.jobs));
     if failed > 0 {
         println!("faults: {failed} scenarios FAILED");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// Executes scenarios, so many at once, and prints what came of each; how many failed.
+async fn all(tasks: Vec<(&'static Scenario, Task)>, jobs: usize) -> usize {
+    let reports = futures::stream::iter(tasks).map(|(scenario, task)| async move {
+        let executed = tokio::spawn(execute(scenario, task)).await;
+        // What panicked has said so.
+        executed.unwrap_or_else(|error| Report {
+            title: scenario.name.to_owned(),
+            violations: vec![error.to_string()],
+            ..Report::default()
+        })
+    });
+    let mut reports = reports.buffer_unordered(jobs.max(1));
+    let mut failed = 0;
+    while let Some(report) = reports.next().await {
+        failed += usize::from(!report.violations.is_empty());
+        println!("{report}");
+    }
+    failed
 }
 
 /// What a scenario is executed with.
@@ -84,7 +103,7 @@ fn tasks(scenario: &Scenario, cli: &Cli) -> Vec<Task> {
     kinds.map(|kind| Task::of(cli, seed, kind)).collect()
 }
 
-async fn execute(scenario: &Scenario, task: Task) -> Report {
+async fn execute(scenario: &'static Scenario, task: Task) -> Report {
     let begun = Instant::now();
     let name = scenario.name;
     let title = format!("{name} on {}, seed {}", task.kind.name(), task.seed);

@@ -30,6 +30,8 @@ pub(crate) struct Seen {
     pub(crate) looks: usize,
     /// What must not be.
     pub(crate) violations: Vec<String>,
+    /// What did not come in time.
+    pub(crate) late: Vec<String>,
 }
 
 impl Monitor {
@@ -42,18 +44,15 @@ impl Monitor {
             loop {
                 tokio::time::sleep(LOOKS).await;
                 // Whoever cannot be asked says nothing; that is for the scenario to judge.
-                let Ok(violations) =
+                let Ok((violations, late)) =
                     look(&facts, &fleet, timing, slots_are_free, &mut waiting).await
                 else {
                     continue;
                 };
                 let mut seen = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.looks += 1;
-                for violation in violations {
-                    if !seen.violations.contains(&violation) {
-                        seen.violations.push(violation);
-                    }
-                }
+                add(&mut seen.violations, violations);
+                add(&mut seen.late, late);
             }
         });
         Self { seen, task }
@@ -72,15 +71,24 @@ impl Drop for Monitor {
     }
 }
 
-/// One look; `waiting` remembers since when each run can be claimed.
+/// Adds what is new.
+fn add(known: &mut Vec<String>, found: Vec<String>) {
+    for what in found {
+        if !known.contains(&what) {
+            known.push(what);
+        }
+    }
+}
+
+/// One look: what must not be, and what did not come in time; `waiting` remembers since when each run can be claimed.
 async fn look(
     facts: &Facts,
     fleet: &Fleet,
     timing: Timing,
     slots_are_free: bool,
     waiting: &mut HashMap<String, Moment>,
-) -> anyhow::Result<Vec<String>> {
-    let mut violations = Vec::new();
+) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+    let (mut violations, mut late) = (Vec::new(), Vec::new());
     for session in facts.crowded().await? {
         violations.push(format!("I2: session {session} has two running runs"));
     }
@@ -89,7 +97,7 @@ async fn look(
     let overdue = facts.overdue(bound).await?;
     if served_for(fleet, bound) {
         let stuck = overdue.iter();
-        violations.extend(stuck.map(|run| {
+        late.extend(stuck.map(|run| {
             format!("I10: run {run} is running although its lease ended over {bound:?} ago")
         }));
     }
@@ -102,13 +110,13 @@ async fn look(
         for run in claimable {
             let since = *waiting.entry(run.clone()).or_insert(now);
             if now.since(since) > bound && served_for(fleet, bound) {
-                violations.push(format!(
+                late.push(format!(
                     "I10: run {run} could be claimed for over {bound:?} and was not"
                 ));
             }
         }
     }
-    Ok(violations)
+    Ok((violations, late))
 }
 
 /// Whether somebody could execute for that long, without a pause.

@@ -141,13 +141,16 @@ impl Replica {
         Ok((self.child.wait().await?, begun.elapsed()))
     }
 
-    /// The owner that its claims have, once it has said so.
-    pub(crate) async fn owner(&self) -> anyhow::Result<String> {
+    /// The owner that its claims have, once it has said so; `None` if it dies before.
+    pub(crate) async fn owner(&mut self) -> anyhow::Result<Option<String>> {
         const SAID_WITHIN: Duration = Duration::from_secs(5);
         let begun = Instant::now();
         while begun.elapsed() < SAID_WITHIN {
             if let Some(owner) = owner_in(&self.log)? {
-                return Ok(owner);
+                return Ok(Some(owner));
+            }
+            if !self.is_alive() {
+                return Ok(None);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -33,7 +33,9 @@ pub(super) fn objections(story: &Story, told: &Told, expect: &Expect) -> Vec<Str
         };
         let committed = Moment::of_text(answer["created_at"].as_str().unwrap_or_default());
         let again = of_turn.iter().find(|asked| {
-            expect.one_clock && committed.is_some_and(|committed| asked.at > committed.plus(SKEW))
+            expect.one_clock
+                && committed.is_some_and(|committed| asked.at > committed.plus(SKEW))
+                && !story.is_of_a_sleeper(told, asked.at)
         });
         if let Some(again) = again {
             objections.push(format!(

@@ -25,7 +25,7 @@ pub(super) fn objections(story: &Story, told: &Told, expect: &Expect) -> Vec<Str
     for call in &told.calls {
         let key = text(call, "idempotency_key");
         let arrived: Vec<_> = seen.iter().filter(|called| called.key == key).collect();
-        let found = of_call(told, call, &arrived, expect);
+        let found = of_call(story, told, call, &arrived, expect);
         objections.extend(found.map(|what| format!("I4: {what}: {call}, arrived {arrived:?}")));
     }
     for called in seen {
@@ -39,6 +39,7 @@ pub(super) fn objections(story: &Story, told: &Told, expect: &Expect) -> Vec<Str
 
 /// What speaks against one call; `arrived` are those that its service saw.
 fn of_call<'a>(
+    story: &'a Story,
     told: &'a Told,
     call: &'a Value,
     arrived: &'a [&Called],
@@ -66,7 +67,10 @@ fn of_call<'a>(
         ),
         (kept && !answered, "a result was kept that no tool gave"),
         (
-            expect.one_clock && arrived.iter().any(|called| late(&called)),
+            expect.one_clock
+                && arrived
+                    .iter()
+                    .any(|called| late(&called) && !story.is_of_a_sleeper(told, called.at)),
             "a call was made after its result was on record",
         ),
         (

@@ -7,11 +7,19 @@ use super::story::Story;
 use super::{Expect, SKEW};
 use crate::moment::Moment;
 use crate::support::messages;
+use crate::truth::client::has_ended;
 
 /// What speaks against the sessions.
 pub(super) fn objections(story: &Story, expect: &Expect) -> Vec<String> {
     let mut objections = Vec::new();
+    let pending = |session: &String| {
+        let mut runs = story.runs.iter();
+        runs.any(|told| told.session == *session && !has_ended(&told.run))
+    };
     for (session, messages) in &story.messages {
+        if pending(session) {
+            continue;
+        }
         if let Some(what) = messages::objection(messages) {
             objections.push(format!("I7: session {session}: {what}"));
         }

@@ -2,13 +2,16 @@
 //! hango says.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use anyhow::Context;
 use futures::stream::{StreamExt, TryStreamExt};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::fleet::Fault;
+use super::SKEW;
+use crate::fleet::{Fault, STOPPED_AT_A_CALL};
+use crate::moment::Moment;
 use crate::store::EventRow;
 use crate::truth::client::{Client, Log};
 use crate::truth::provider::Asked;
@@ -117,6 +120,16 @@ impl Story {
     /// What the provider was asked for a run.
     pub(crate) fn asked_for(&self, told: &Told) -> &[Asked] {
         self.asked.get(&told.input).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether somebody who held that run had stopped right before a call, and woke just then.
+    pub(crate) fn is_of_a_sleeper(&self, told: &Told, at: Moment) -> bool {
+        let sleepers = self.faults.iter();
+        let mut sleepers = sleepers.filter(|fault| fault.what == STOPPED_AT_A_CALL);
+        sleepers.any(|fault| {
+            let held = fault.held.iter().any(|(run, _)| *run == told.id);
+            held && at >= fault.until.minus(SKEW) && at <= fault.until.plus(Duration::from_secs(1))
+        })
     }
 
     /// What the tools were called for by a run.

@@ -56,12 +56,13 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     for (at, lane) in lanes.into_iter().enumerate() {
         let lane = lane.await??;
         let side = sides[at / LANES];
-        report.violations.extend(lane.outcome.report.violations);
-        report.kept = report.kept.or(lane.outcome.report.kept);
+        report.title.clone_from(&lane.outcome.report.title);
         report.took = report.took.max(lane.outcome.report.took);
-        report.title = lane.outcome.report.title;
         killed_at.extend(lane.killed_at.into_iter().map(|n| (side, n)));
+        report.add(side, lane.outcome.report);
     }
+    // There are as many of each kind as there are lanes, and they say the same.
+    report.lines.clear();
     for side in sides {
         let mut numbers: Vec<_> = killed_at
             .iter()

@@ -96,7 +96,7 @@ async fn restart(task: Task) -> anyhow::Result<Report> {
         "probes",
         format!("{refusals} were answered 503 while it was away"),
     );
-    report.must(longest <= CLAIMS_AGAIN, || {
+    report.must_be_in_time(longest <= CLAIMS_AGAIN, || {
         format!("goal: the first claim came {longest:?} after the database's return")
     });
     Ok(outcome.report)
@@ -144,7 +144,7 @@ async fn backend_kill(task: Task) -> anyhow::Result<Report> {
         "served again",
         format!("{} after the last one", seconds(served)),
     );
-    report.must(served <= SERVES_AGAIN, || {
+    report.must_be_in_time(served <= SERVES_AGAIN, || {
         format!("goal: requests were served as before only after {served:?}")
     });
     Ok(outcome.report)

@@ -11,8 +11,10 @@ use tempfile::TempDir;
 
 use super::{Scenario, Task};
 use crate::database::Kind;
+use crate::dice::Dice;
 use crate::history::Expect;
 use crate::moment::Moment;
+use crate::plan::Shape;
 use crate::report::Report;
 use crate::world::{Setup, World};
 
@@ -42,14 +44,18 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     };
     let mut setup = Setup::of(SCENARIO.name, task.seed, task.kind, task.replicas);
     setup.data = Some(disk.data()?);
+    setup.shape = Shape {
+        turns: 1,
+        ..Shape::STORM
+    };
     // Nobody can claim what cannot be written.
     setup.slots_are_free = false;
     let world = World::start(setup).await?;
-    let sessions = world.load.sessions(20).await?;
+    let sessions = world.load.sessions(60).await?;
     disk.fill()?;
 
     let from = Moment::now();
-    let padding = "x".repeat(INPUT);
+    let mut dice = Dice::of(task.seed, "inputs");
     let begun = Instant::now();
     let mut n = 0;
     let is_full = || world.client.log().refusals("insufficient_storage") > 0;
@@ -59,7 +65,7 @@ async fn run(task: Task) -> anyhow::Result<Report> {
             "the disk is not full after {n} runs"
         );
         n += 1;
-        let name = format!("{padding} run {n}");
+        let name = format!("{} run {n}", dice.text(INPUT));
         drop(world.load.begin_as(&sessions[n % sessions.len()], &name));
         tokio::time::sleep(Duration::from_millis(40)).await;
     }
@@ -75,7 +81,7 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     let session = &sessions[0];
     let last = world.load.begin_as(session, "the last one").await?;
     let back = back.elapsed();
-    world.settle(Duration::from_mins(1)).await;
+    world.settle().await;
     let broken = world.facts.integrity().await?;
 
     let mut outcome = world.finish(&Expect::SUCCESS).await?;

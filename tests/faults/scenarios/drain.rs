@@ -81,11 +81,11 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     report.must(ended_badly == 0, || {
         format!("goal: {ended_badly} replicas did not end well")
     });
-    report.must(longest <= DRAIN + Duration::from_secs(2), || {
+    report.must_be_in_time(longest <= DRAIN + Duration::from_secs(2), || {
         format!("goal: an exit took {longest:?}")
     });
     let slow = within(&handovers, 1.0);
-    report.must(alone || slow <= Duration::from_secs(1), || {
+    report.must_be_in_time(alone || slow <= Duration::from_secs(1), || {
         format!("goal: a hand-over took {slow:?}")
     });
     Ok(outcome.report)

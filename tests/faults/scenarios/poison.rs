@@ -13,7 +13,6 @@ use crate::history::Expect;
 use crate::plan::Shape;
 use crate::report::{Report, seconds};
 use crate::support::reply::Reply;
-use crate::timing::Timing;
 use crate::truth::tools::POISON;
 use crate::world::{Setup, World};
 
@@ -28,17 +27,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
 /// How often a turn is begun.
 const CLAIMS: u32 = 5;
 
-const TIMING: Timing = Timing {
-    lease: Duration::from_secs(1),
-    heartbeat: Duration::from_millis(300),
-    sweep: Duration::from_millis(250),
-    poll: Duration::from_millis(200),
-};
-
 async fn run(task: Task) -> anyhow::Result<Report> {
     let seed = task.seed;
     let mut setup = Setup::of(SCENARIO.name, seed, task.kind, task.replicas);
-    setup.timing = TIMING;
     setup.script = Some(Box::new(move |run, turn, serial| {
         if run.starts_with(POISON) {
             Reply::calls([(POISON, json!({}))])
@@ -65,7 +56,7 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     let poisoned = world.load.sessions(1).await?;
     let poison = world.load.begin_as(&poisoned[0], POISON).await?;
     drop(load);
-    world.settle(Duration::from_mins(1)).await;
+    world.settle().await;
     for supervisor in supervisors {
         supervisor.abort();
         // It says why it ended, if that was by itself.
