@@ -61,11 +61,12 @@ pub async fn a_key_is_revoked_once(fixture: Fixture) {
 /// The last use of a key is known to the minute.
 pub async fn a_keys_use_is_noted_to_the_minute(fixture: Fixture) {
     let identities = &fixture.stores.identities;
-    let owner = fixture.tenant().await;
-    let last_used = async || {
-        let keys = identities.keys(owner.tenant, None).await;
+    let (owner, other) = (fixture.tenant().await, fixture.tenant().await);
+    let last_used_of = async |tenant| {
+        let keys = identities.keys(tenant, None).await;
         keys.expect("reads work")[0].last_used_at
     };
+    let last_used = async || last_used_of(owner.tenant).await;
     assert_eq!(last_used().await, None);
     let key = owner.key.expect("the first owner has a key");
 
@@ -75,6 +76,7 @@ pub async fn a_keys_use_is_noted_to_the_minute(fixture: Fixture) {
         assert!(fixture.now().since(used) < Duration::from_mins(1));
         fixture.clock.advance(Duration::from_mins(1));
     }
+    assert_eq!(last_used_of(other.tenant).await, None);
 }
 
 /// A credential shows its tenant and user as they are now.
