@@ -4,12 +4,14 @@
 //! names. Deltas are not here: they are live only (see the `EventSink` port).
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::conversation::Usage;
 use crate::run::{RequeueReason, RunError, Todo};
 use crate::{MessageId, RunId, Timestamp};
 
-/// The format of a stored [`EventKind`]; a reader takes its own and every older one.
+/// The format of a stored [`EventKind`]; a reader takes its own and every older one. It is one higher in a
+/// build that writes another kind, or a kind in another form.
 pub const EVENT_VERSION: u32 = 1;
 
 /// One durable event of a run.
@@ -31,7 +33,10 @@ pub struct Event {
 
 /// What became true.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type")]
+#[serde(
+    tag = "type",
+    expecting = "not an event of the format that it claims to have"
+)]
 pub enum EventKind {
     /// The run was accepted.
     #[serde(rename = "run.queued")]
@@ -105,12 +110,31 @@ pub enum EventKind {
         /// The whole list.
         todos: Vec<Todo>,
     },
+    /// What a newer build told, in a format that this one does not know: passed on as it is, for watchers
+    /// who may know it.
+    #[serde(untagged, skip_deserializing)]
+    Newer(Map<String, Value>),
 }
 
 impl EventKind {
+    /// What a store kept, in the format `version`.
+    ///
+    /// # Errors
+    ///
+    /// It is none of that format; of a newer one, an event without a name.
+    pub fn from_stored(version: u32, told: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        if version <= EVENT_VERSION {
+            return Self::deserialize(Value::Object(told));
+        }
+        match told.get("type") {
+            Some(Value::String(_)) => Ok(Self::Newer(told)),
+            _ => Err(serde::de::Error::missing_field("type")),
+        }
+    }
+
     /// The event's name, as the API spells it.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::RunQueued => "run.queued",
             Self::RunStarted => "run.started",
@@ -125,15 +149,68 @@ impl EventKind {
             Self::ToolStarted { .. } => "tool.started",
             Self::ToolCompleted { .. } => "tool.completed",
             Self::TodosUpdated { .. } => "todos.updated",
+            Self::Newer(told) => told.get("type").and_then(Value::as_str).unwrap_or_default(),
         }
     }
 
-    /// Whether it is a run's last event.
+    /// Whether it is a run's last event, in any format.
     #[must_use]
-    pub const fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         matches!(
-            self,
-            Self::RunSucceeded | Self::RunFailed { .. } | Self::RunCancelled
+            self.name(),
+            "run.succeeded" | "run.failed" | "run.cancelled"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stored(version: u32, told: &Value) -> Result<EventKind, serde_json::Error> {
+        let told = told.as_object().cloned().unwrap_or_default();
+        EventKind::from_stored(version, told)
+    }
+
+    #[test]
+    fn an_event_of_this_format_is_read_and_a_damaged_one_is_not_taken_for_a_newer_one() {
+        let started =
+            json!({"type": "tool.started", "position": 1, "tool_use_id": "c", "name": "t"});
+        let read = stored(EVENT_VERSION, &started).expect("it is of this format");
+        assert_eq!(read.name(), "tool.started");
+        assert_eq!(serde_json::to_value(read).ok(), Some(started));
+
+        for damaged in [
+            json!({"type": "tool.started"}),
+            json!({"type": "sub.started"}),
+            json!({"position": 1}),
+        ] {
+            let error = stored(EVENT_VERSION, &damaged).expect_err("it is not");
+            assert!(error.to_string().starts_with("not an event"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_a_newer_format_is_passed_on_as_it_is() {
+        let told = json!({"type": "sub.started", "run": {"depth": 2}});
+
+        let kind = stored(EVENT_VERSION + 1, &told).expect("it has a name");
+
+        assert_eq!(kind.name(), "sub.started");
+        assert!(!kind.is_terminal());
+        assert_eq!(serde_json::to_value(kind).ok(), Some(told));
+        assert!(stored(EVENT_VERSION + 1, &json!({"kind": 7})).is_err());
+    }
+
+    #[test]
+    fn an_end_is_one_in_any_format() {
+        let told = json!({"type": "run.failed", "failure": {"code": "internal"}});
+
+        let kind = stored(EVENT_VERSION + 1, &told).expect("it has a name");
+
+        assert!(kind.is_terminal());
+        assert!(EventKind::RunCancelled.is_terminal());
     }
 }

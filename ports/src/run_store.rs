@@ -65,8 +65,9 @@ pub trait RunStore: Send + Sync {
         run: RunId,
     ) -> Result<Option<Vec<ToolCall>>, RunStoreError>;
 
-    /// Reads at most `limit` events of a run behind number `after`, in order; `None` when there is no
-    /// run for this caller.
+    /// Reads at most `limit` events of a run behind number `after`, in order, those in a newer build's
+    /// format as [`Newer`](hango_domain::event::EventKind::Newer); `None` when there is no run for this
+    /// caller.
     async fn events(
         &self,
         seen: Visibility,

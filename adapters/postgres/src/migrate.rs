@@ -7,7 +7,8 @@
 //!   what waits for every transaction to end.
 //! * A step that cannot lock a table soon gives up, or everybody who comes after it would wait with it.
 //! * Steps only add, so that the build before them works with what they made: a process of an older
-//!   build starts on a newer schema. It does not change it.
+//!   build starts on a newer schema, and says so. It does not change it: a step that it knows and the
+//!   schema lacks was written for a schema without those that it does not know.
 //!
 //! All of it needs a session, so it goes past a pooler.
 
@@ -111,14 +112,12 @@ impl PostgresStore {
         conn.ensure_migrations_table(NOTES).await?;
         let applied = applied(&mut conn).await?;
         let pending = lacking(&applied);
-        match unknown(&applied) {
-            Some(version) if !pending.is_empty() => return Err(MigrateError::Newer { version }),
-            Some(version) => tracing::warn!(
-                version,
-                "a newer build made the schema; this one goes on with it"
-            ),
-            None => {}
+        if let Some(version) = unknown(&applied).next()
+            && !pending.is_empty()
+        {
+            return Err(MigrateError::Newer { version });
         }
+        warn_if_newer(&applied);
         for step in STEPS.iter().filter(|step| is_up(step)) {
             match applied.iter().find(|done| done.version == step.version) {
                 Some(done) if done.checksum != *step.checksum => {
@@ -137,7 +136,7 @@ impl PostgresStore {
     pub async fn migrate_down(&self, steps: usize) -> Result<Vec<Migration>, MigrateError> {
         let mut conn = self.migrating().await?;
         let applied = applied(&mut conn).await?;
-        if let Some(version) = unknown(&applied) {
+        if let Some(version) = unknown(&applied).next() {
             return Err(MigrateError::Newer { version });
         }
         let mut undone = Vec::new();
@@ -154,7 +153,9 @@ impl PostgresStore {
 
     /// The steps that the schema lacks, first one first.
     pub async fn pending(&self) -> Result<Vec<Migration>, MigrateError> {
-        Ok(lacking(&self.applied().await?))
+        let applied = self.applied().await?;
+        warn_if_newer(&applied);
+        Ok(lacking(&applied))
     }
 
     /// The last step that the schema has; `None` before the first.
@@ -233,9 +234,21 @@ fn known(version: i64) -> Option<Migration> {
         .find(|step| step.version == version)
 }
 
-fn unknown(applied: &[Applied]) -> Option<i64> {
-    let mut applied = applied.iter().map(|done| done.version);
-    applied.find(|version| known(*version).is_none())
+/// The steps of newer builds, first one first.
+fn unknown(applied: &[Applied]) -> impl Iterator<Item = i64> {
+    let applied = applied.iter().map(|done| done.version);
+    applied.filter(|version| known(*version).is_none())
+}
+
+/// Tells whoever reads the log that this build is older than the schema.
+fn warn_if_newer(applied: &[Applied]) {
+    let versions: Vec<_> = unknown(applied).collect();
+    if !versions.is_empty() {
+        tracing::warn!(
+            ?versions,
+            "a newer build made the schema; this one goes on with it"
+        );
+    }
 }
 
 fn lacking(applied: &[Applied]) -> Vec<Migration> {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use hango_conformance::{Fixture, ManualClock};
+use hango_domain::event::{EVENT_VERSION, Event};
 use hango_ports::StoreFailure;
 use hango_ports::agent_store::{AgentRef, AgentStoreError};
 use hango_ports::identity_store::IdentityStoreError;
 use hango_ports::store::StoreHealth;
 use hango_postgres::{Options, PostgresStore};
 use hango_test_database::TestDatabase;
+use serde_json::json;
 
 async fn store() -> (Arc<PostgresStore>, Fixture, TestDatabase) {
     let database = TestDatabase::new().await;
@@ -122,6 +124,42 @@ async fn what_cannot_be_read_is_named() {
         (table, column, row),
         ("agents", "settings", agent.id.to_string())
     );
+}
+
+#[tokio::test]
+async fn what_a_newer_build_told_of_a_run_is_passed_on() {
+    let (_store, fixture, database) = store().await;
+    let (place, lease) = fixture.running().await;
+    let before = fixture.on_record(&place, lease.run).await.events;
+    // The claim's, in a format that nobody here knows.
+    let newer = format!(
+        r#"update events set version = {}, told = '[
+               {{"turn": 0, "type": "run.started"}},
+               {{"turn": 1, "type": "run.forked", "into": [1, 2]}},
+               {{"turn": 1, "type": "turn.started", "of": "run"}}
+           ]' where run_id = '{}' and n = 4"#,
+        EVENT_VERSION + 1,
+        lease.run
+    );
+    execute(&database, &newer).await;
+
+    let events = fixture.on_record(&place, lease.run).await.events;
+
+    assert_eq!(events[..1], before[..1]);
+    let told = |event: &Event| {
+        let kind = serde_json::to_value(&event.kind).ok();
+        (event.n, event.turn, kind)
+    };
+    let told: Vec<_> = events[1..].iter().map(told).collect();
+    let started = json!({"type": "run.started"});
+    let forked = json!({"type": "run.forked", "into": [1, 2]});
+    let turn = json!({"type": "turn.started", "of": "run"});
+    let expected = [
+        (2, 0, Some(started)),
+        (3, 1, Some(forked)),
+        (4, 1, Some(turn)),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]

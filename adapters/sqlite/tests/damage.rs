@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use hango_conformance::{Fixture, ManualClock, TTL, no_limits, owner};
 use hango_domain::RunId;
+use hango_domain::event::EVENT_VERSION;
 use hango_domain::run::{Change, RunStatus};
 use hango_ports::StoreFailure;
 use hango_ports::run_store::{ReclaimRequest, RunStoreError};
 use hango_sqlite::{Options, SqliteStore};
+use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tempfile::TempDir;
@@ -174,4 +176,24 @@ async fn a_run_whose_journal_cannot_be_read_ends_all_the_same() {
         found.map(|run| run.state.status()),
         Some(RunStatus::Cancelled)
     );
+}
+
+#[tokio::test]
+async fn what_a_newer_build_told_of_a_run_is_passed_on() {
+    let (fixture, dir) = fixture().await;
+    let (place, lease) = fixture.running().await;
+    let before = fixture.on_record(&place, lease.run).await.events;
+    let told = json!({"type": "turn.started", "of": "run"});
+    let version = EVENT_VERSION + 1;
+    let newer = format!(
+        "update events set version = {version}, kind = '{told}' where run_id = '{}' and n = 4",
+        lease.run
+    );
+    damage(&dir, newer).await;
+
+    let events = fixture.on_record(&place, lease.run).await.events;
+
+    assert_eq!(events[..3], before[..3]);
+    assert_eq!((events.len(), events[3].n), (4, 4));
+    assert_eq!(serde_json::to_value(&events[3].kind).ok(), Some(told));
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::{Does, World, asks, says, settings, texts};
 
 /// The names of events.
-fn names(events: &[Event]) -> Vec<&'static str> {
+fn names(events: &[Event]) -> Vec<&str> {
     events.iter().map(|event| event.kind.name()).collect()
 }
 

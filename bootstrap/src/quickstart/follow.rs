@@ -108,7 +108,8 @@ impl Follower<'_> {
             | EventKind::RunCancelled
             | EventKind::TurnStarted
             | EventKind::TurnCompleted { .. }
-            | EventKind::TodosUpdated { .. } => {}
+            | EventKind::TodosUpdated { .. }
+            | EventKind::Newer(_) => {}
         }
         Ok(())
     }

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One part of a message. The JSON form is the one of the HTTP contract and of the stores.
+/// One part of a message. The JSON form is the one of the HTTP contract and of the stores. A field that
+/// only a newer build knows is passed over: what is stored is never written again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
     /// Something said, never empty or blank where it is sent to a provider.
     Text {
@@ -58,7 +59,6 @@ pub enum Block {
 
 /// Something only its provider understands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ProviderData {
     /// The provider's name in the configuration.
     pub provider: String,
@@ -102,5 +102,38 @@ impl Block {
             | Self::RedactedThinking { .. }
             | Self::Provider(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_newer_build_added_to_a_block_is_passed_over() {
+        let stored = json!({
+            "type": "text",
+            "text": "hello",
+            "citations": [],
+            "provider_data": {"provider": "p", "model": "m", "data": 1, "kind": "extra"},
+        });
+
+        let read = Block::deserialize(stored).expect("it can be read");
+
+        let provider_data = Some(ProviderData {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            data: json!(1),
+        });
+        let text = "hello".to_owned();
+        assert_eq!(
+            read,
+            Block::Text {
+                text,
+                provider_data
+            }
+        );
     }
 }

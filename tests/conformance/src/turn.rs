@@ -11,7 +11,7 @@ use hango_domain::run::{
 
 use crate::{Fixture, OnRecord, USAGE, owner, refused};
 
-fn names(record: &OnRecord) -> Vec<&'static str> {
+fn names(record: &OnRecord) -> Vec<&str> {
     record
         .events
         .iter()

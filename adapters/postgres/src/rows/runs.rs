@@ -3,7 +3,7 @@
 
 use hango_domain::access::Role;
 use hango_domain::agent::AgentSnapshot;
-use hango_domain::event::{EVENT_VERSION, Event, EventKind};
+use hango_domain::event::{Event, EventKind};
 use hango_domain::people::{TenantStatus, UserStatus, creator_now};
 use hango_domain::run::{
     Lease, Progress, Run, RunError, RunState, RunStatus, StoredMemory, WriteId,
@@ -12,6 +12,7 @@ use hango_domain::{RunId, RunTrace, SessionId, Timestamp, UserId};
 use hango_ports::run_store::Standing;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sqlx::postgres::PgRow;
 
 use super::Columns;
@@ -198,37 +199,36 @@ pub(crate) fn standing(row: &PgRow) -> Result<Standing, Error> {
 
 /// An event as `events.told` has it.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct Told<K = EventKind> {
     pub(crate) turn: u32,
     #[serde(flatten)]
-    pub(crate) kind: EventKind,
+    pub(crate) kind: K,
 }
 
-/// The events of a write, of this build's format or an older one.
+/// The events of a write, of any format.
 pub(crate) fn events(row: &PgRow) -> Result<Vec<Event>, Error> {
     let columns = Columns::new(row, "events", "run_id");
-    let version: u32 = columns.number("version")?;
-    if version > EVENT_VERSION {
-        let newer = format!("format {version} is newer than this build's, {EVENT_VERSION}");
-        return Err(columns.unreadable("version", sqlx::Error::Decode(newer.into())));
-    }
     let (run_id, attempt, at) = (
         columns.id("run_id")?,
         columns.number("attempt")?,
         columns.time("at")?,
     );
+    let version = columns.number("version")?;
     let last: u64 = columns.big_number("n")?;
-    let told: Vec<Told> = columns.json("told")?;
+    let told: Vec<Told<Map<String, Value>>> = columns.json("told")?;
     let numbers = last.saturating_sub(told.len() as u64) + 1..;
-    let event = |(n, Told { turn, kind })| Event {
-        run_id,
-        n,
-        turn,
-        attempt,
-        at,
-        kind,
+    let event = |(n, Told { turn, kind })| {
+        let kind = columns.parsed("told", EventKind::from_stored(version, kind))?;
+        Ok(Event {
+            run_id,
+            n,
+            turn,
+            attempt,
+            at,
+            kind,
+        })
     };
-    Ok(numbers.zip(told).map(event).collect())
+    numbers.zip(told).map(event).collect()
 }
 
 fn state(columns: &Columns<'_>) -> Result<RunState, Error> {

@@ -1,7 +1,7 @@
 //! Rows of `messages`, `tool_calls` and `events`.
 
 use hango_domain::conversation::Message;
-use hango_domain::event::{EVENT_VERSION, Event};
+use hango_domain::event::{Event, EventKind};
 use hango_domain::journal::ToolCall;
 use sqlx::sqlite::SqliteRow;
 
@@ -45,20 +45,17 @@ pub(crate) fn tool_call(row: &SqliteRow) -> Result<ToolCall, Error> {
     })
 }
 
-/// An event, of this build's format or an older one.
+/// An event, of any format.
 pub(crate) fn event(row: &SqliteRow) -> Result<Event, Error> {
     let columns = Columns::new(row, "events", "run_id");
-    let version: u32 = columns.number("version")?;
-    if version > EVENT_VERSION {
-        let newer = format!("format {version} is newer than this build's, {EVENT_VERSION}");
-        return Err(columns.unreadable("version", sqlx::Error::Decode(newer.into())));
-    }
+    let told = columns.json("kind")?;
+    let kind = EventKind::from_stored(columns.number("version")?, told);
     Ok(Event {
         run_id: columns.id("run_id")?,
         n: columns.number("n")?,
         turn: columns.number("turn")?,
         attempt: columns.number("attempt")?,
         at: columns.time("at")?,
-        kind: columns.json("kind")?,
+        kind: columns.parsed("kind", kind)?,
     })
 }

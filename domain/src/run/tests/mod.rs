@@ -23,10 +23,11 @@ fn refused(run: &Run, change: &Change, second: u64) -> TransitionError {
 }
 
 /// The names of the events that go with `change`.
-fn told(run: &Run, change: &Change, second: u64) -> Vec<&'static str> {
+fn told(run: &Run, change: &Change, second: u64) -> Vec<String> {
     let applied = run.clone().apply(change, at(second));
     let events = applied.expect("a legal change").events;
-    events.iter().map(|event| event.kind.name()).collect()
+    let names = events.iter().map(|event| event.kind.name());
+    names.map(str::to_owned).collect()
 }
 
 fn lost(lease: Lease) -> TransitionError {
