@@ -1,8 +1,9 @@
 //! Which queued runs are claimed next.
 //!
 //! Every store follows this rule; the in-memory one calls it, others say it in SQL, and the
-//! conformance suite compares them. Order within a session, then fairness between tenants: a tenant
-//! with ten thousand queued runs delays another's first by no more than one round.
+//! conformance suite compares them. Order within a session, then fairness between tenants: who has
+//! fewer runs running comes first, so that a tenant with ten thousand queued runs delays another's
+//! first by no more than one round, however few places are free at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +47,7 @@ pub struct ClaimLimits {
 ///
 /// A run is eligible when it is the first of its session that has not ended, waits in the queue, is
 /// available, can be read, and its tenant is active and below its cap. Tenants take turns, each
-/// with its oldest eligible run.
+/// with its oldest eligible run, beginning with those that have the fewest running.
 #[must_use]
 pub fn eligible(pending: &[Pending], limits: ClaimLimits, now: Timestamp) -> Vec<RunId> {
     let mut heads: BTreeMap<SessionId, &Pending> = BTreeMap::new();
@@ -78,11 +79,14 @@ pub fn eligible(pending: &[Pending], limits: ClaimLimits, now: Timestamp) -> Vec
     let mut ranked = Vec::new();
     for (tenant, mut heads) in waiting {
         heads.sort_by_key(|head| (head.created_at, head.run));
+        let running = running.get(&tenant).copied().unwrap_or(0);
         let room = match limits.running_per_tenant {
             0 => usize::MAX,
-            cap => cap.saturating_sub(running.get(&tenant).copied().unwrap_or(0)) as usize,
+            cap => cap.saturating_sub(running) as usize,
         };
-        ranked.extend(heads.into_iter().take(room).enumerate());
+        // How many the tenant has running once that one is.
+        let rounds = running + 1..;
+        ranked.extend(rounds.zip(heads).take(room));
     }
     ranked.sort_by_key(|(round, head)| (*round, head.created_at, head.run));
     ranked

@@ -167,8 +167,8 @@ impl Facts {
             postgres: "select json_build_object('run', run_id, \
                            'n', n - json_array_length(told) + place, 'attempt', attempt, \
                            'at', (extract(epoch from at) * 1000000)::bigint, \
-                           'kind', event->'kind'->>'type', \
-                           'reason', event->'kind'->>'reason')::text \
+                           'kind', event->>'type', \
+                           'reason', event->>'reason')::text \
                        from events, json_array_elements(told) with ordinality as e (event, place) \
                        where $1 is not null order by run_id, n, place",
         };

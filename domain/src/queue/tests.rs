@@ -116,6 +116,20 @@ fn tenants_take_turns_so_that_many_runs_of_one_do_not_delay_another() {
 }
 
 #[test]
+fn one_free_place_is_for_the_tenant_that_has_the_fewest_running() {
+    let mut pending: Vec<Pending> = (1..=50).map(|n| waiting(n, 1)).collect();
+    pending[0] = running(pending[0]);
+    pending.push(waiting(60, 2));
+    let one = ClaimLimits { runs: 1, ..LIMITS };
+
+    assert_eq!(claimed(&pending, one), [60]);
+    assert_eq!(
+        claimed(&pending, ClaimLimits { runs: 3, ..LIMITS }),
+        [60, 2, 3]
+    );
+}
+
+#[test]
 fn a_tenant_has_no_more_running_than_its_cap() {
     let pending = [
         running(waiting(1, 1)),
@@ -130,7 +144,7 @@ fn a_tenant_has_no_more_running_than_its_cap() {
         ..LIMITS
     };
 
-    assert_eq!(claimed(&pending, two_each), [2, 4, 5]);
+    assert_eq!(claimed(&pending, two_each), [4, 2, 5]);
     let over = [
         running(waiting(1, 1)),
         running(waiting(2, 1)),

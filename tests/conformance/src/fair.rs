@@ -32,6 +32,30 @@ pub async fn tenants_take_turns(fixture: Fixture) {
     assert_eq!(tenants, BTreeSet::from([busy.tenant, quiet.tenant]));
 }
 
+/// Where places become free one by one, the tenant that has fewer runs running comes first, however long
+/// the other one's have waited.
+pub async fn a_tenant_with_fewer_running_runs_comes_first(fixture: Fixture) {
+    let busy = fixture.place().await;
+    for _ in 0..5 {
+        let session = fixture.session(&busy.owner, busy.agent.id).await;
+        let new = fixture.new_run(&busy.owner, session.id);
+        fixture.accept(new).await;
+    }
+    let one = ClaimLimits {
+        runs: 1,
+        ..no_limits()
+    };
+    assert_eq!(fixture.claim_all(owner(1), None, one).await.len(), 1);
+    fixture.clock.advance(Duration::from_mins(1));
+    let quiet = fixture.place().await;
+    let visit = fixture.run(&quiet).await;
+
+    let claimed = fixture.claim_all(owner(1), None, one).await;
+
+    let runs: Vec<_> = claimed.iter().map(|it| it.run.id).collect();
+    assert_eq!(runs, [visit.id]);
+}
+
 /// A suspended tenant's runs wait until it may work again.
 pub async fn a_suspended_tenants_runs_are_not_claimed(fixture: Fixture) {
     let place = fixture.place().await;

@@ -87,6 +87,7 @@ macro_rules! store_tests {
             }
             fair {
                 tenants_take_turns
+                a_tenant_with_fewer_running_runs_comes_first
                 a_suspended_tenants_runs_are_not_claimed
                 a_tenants_cap_is_kept
             }

@@ -23,8 +23,9 @@ pub(super) const SCENARIO: Scenario = Scenario {
     run: |task| Box::pin(run(task)),
 };
 
-/// Slots of one replica: one, so that every claim is of one run, and tenants cannot take turns within it.
-const WORKERS: usize = 1;
+/// Slots of all replicas: one each, so that every claim is of one run, and tenants cannot take turns
+/// within it.
+const SLOTS: usize = 3;
 
 /// Where there is a cap, it leaves a replica free.
 const CAP: i64 = 2;
@@ -50,9 +51,10 @@ async fn flood(task: Task, cap: Option<i64>) -> anyhow::Result<Outcome> {
     let mut setup = Setup::of(SCENARIO.name, task.seed, task.kind, task.replicas);
     setup.shape = SHAPE;
     setup.slots_are_free = false;
+    let workers = SLOTS.div_ceil(setup.replicas);
     setup
         .variables
-        .push(("HANGO_RUN_WORKERS", WORKERS.to_string()));
+        .push(("HANGO_RUN_WORKERS", workers.to_string()));
     if let Some(cap) = cap {
         setup
             .variables
@@ -87,7 +89,7 @@ async fn flood(task: Task, cap: Option<i64>) -> anyhow::Result<Outcome> {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
-    let slots = WORKERS * world.fleet.size();
+    let slots = workers * world.fleet.size();
     // Each tenant's runs are read with its own key.
     let mut outcome = world.finish_with(&Expect::SUCCESS, Some(&other)).await?;
     let report = &mut outcome.report;

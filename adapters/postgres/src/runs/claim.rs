@@ -97,16 +97,23 @@ macro_rules! locked_heads {
 
 /// The runs to claim, in order: [`hango_domain::queue::eligible`], in SQL. Of each tenant twice as many
 /// are looked at as are asked for, its oldest, so that there is something left where another claimer is
-/// at work on the first; then tenants take turns (`round`).
+/// at work on the first; then tenants take turns (`round`), beginning with those that have the fewest
+/// running, which need not be known where only one of them has anything to claim.
 ///
 /// Parameters: 3 how many, 4 the cap of a tenant (0 for none), 5 is null.
 pub(super) const ELIGIBLE: &str = concat!(
     waiting_tenants!(),
     ",
+     running (tenant_id, runs) as (
+         select tenant_id, count(*) from running_runs
+         where $4 > 0 or (select count(tenant_id) from waiting) > 1
+         group by tenant_id
+     ),
      heads as (
-         select q.run_id, q.created_at, q.round
+         select q.run_id, q.created_at, coalesce(running.runs, 0) + q.round as round
          from waiting w
          join tenants t on t.id = w.tenant_id and t.status = 'active'
+         left join running on running.tenant_id = w.tenant_id
          cross join lateral (
              select q.run_id, q.created_at,
                  row_number() over (order by q.created_at, q.run_id) as round
@@ -117,8 +124,7 @@ pub(super) const ELIGIBLE: &str = concat!(
     "        order by q.created_at, q.run_id
              limit 2 * $3
          ) q
-         where $4 = 0 or q.round <= $4 - (select count(*) from running_runs x
-                                          where x.tenant_id = w.tenant_id)
+         where $4 = 0 or coalesce(running.runs, 0) + q.round <= $4
      ) ",
     locked_heads!(),
 );

@@ -107,7 +107,8 @@ macro_rules! is_due_head {
 /// The runs to claim, in order: [`hango_domain::queue::eligible`], in SQL.
 ///
 /// Walks the tenants that have queued runs by the index (`waiting`), takes no more of each than are
-/// asked for, its oldest, and lets tenants take turns (`round`). Left to itself SQLite would read a
+/// asked for, its oldest, and lets tenants take turns (`round`), beginning with those that have the
+/// fewest running (`running_runs`). Left to itself SQLite would read a
 /// tenant's ended runs too, so each index is named.
 pub(super) const ELIGIBLE: &str = concat!(
     "with recursive
@@ -120,7 +121,7 @@ pub(super) const ELIGIBLE: &str = concat!(
      ),
      running (tenant_id, runs) as materialized (
          select tenant_id, count(*) from runs indexed by runs_running
-         where state = 'running' and ?4 > 0
+         where state = 'running'
          group by tenant_id
      ),
      heads as (
@@ -138,7 +139,7 @@ pub(super) const ELIGIBLE: &str = concat!(
      )
      select id from heads
      where ?4 = 0 or running_runs + round <= ?4
-     order by round, created_at, id
+     order by running_runs + round, created_at, id
      limit ?3"
 );
 
