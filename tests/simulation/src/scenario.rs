@@ -134,16 +134,17 @@ impl Scenario {
             OnBusy::Reject,
         ]);
         let slot = &self.slots[dice.below(self.slots.len())];
-        if dice.percent(30) {
-            // Refused while a run is running; else perhaps between an answer and its results.
+        let Some(run) = self.accept(slot, session, on_busy).await else {
+            return;
+        };
+        if dice.percent(50) {
+            // Refused while a run is running, so seldom it stands between an answer and its results.
+            sleep(dice.millis(0, 2500)).await;
             let (caller, id) = (session.by.clone(), session.id);
             let said = Input::new(vec![Block::text("By the way.")]);
             slot.request(|api| async move { api.append_message(&caller, id, said).await.is_ok() })
                 .await;
         }
-        let Some(run) = self.accept(slot, session, on_busy).await else {
-            return;
-        };
         if cancels {
             sleep(dice.millis(0, 2500)).await;
             let slot = &self.slots[dice.below(self.slots.len())];

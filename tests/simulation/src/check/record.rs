@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hango_domain::RunId;
 use hango_domain::conversation::{Message, Role};
 use hango_domain::event::EventKind;
-use hango_domain::run::Run;
+use hango_domain::run::{Run, RunErrorCode};
 
 use super::History;
 use crate::scenario::Scenario;
@@ -41,6 +41,12 @@ impl History {
         let ended = world.ended.lock().map(|ended| ended.get(&id).cloned());
         let unchanged = ended.is_ok_and(|it| it.as_ref() == Some(record));
         self.unless(unchanged, || format!("{id} changed after its end"));
+
+        // Nothing is stored here that cannot be read, so only a defect ends a run so.
+        let code = run.state.error().map(|error| error.code);
+        self.unless(code != Some(RunErrorCode::Internal), || {
+            format!("{id} failed because something in hango did")
+        });
 
         let numbers = events.iter().map(|event| event.n);
         self.unless(numbers.eq(1..=events.len() as u64), || {
