@@ -20,6 +20,7 @@ use hango_scripted::ScriptedProvider;
 use hango_tools::{GetTime, HttpTool};
 
 use crate::config::{Config, Problems, ProviderConfig, ProviderKind, Settings};
+use crate::own::Own;
 use crate::start;
 use crate::store::Store;
 use crate::system::{SteadyClock, SystemIds, WallClock};
@@ -49,15 +50,15 @@ pub(crate) struct App {
 
 impl Wired {
     /// Makes the adapters and puts them together.
-    pub(crate) async fn new(config: &Config) -> anyhow::Result<Self> {
+    pub(crate) async fn new(config: &Config, own: Own) -> anyhow::Result<Self> {
         let settings = &config.settings;
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
 
         // Before the store, which nothing is done to under a configuration that does not work.
         let mut problems = Problems::default();
-        let providers = build_providers(config, &mut problems);
-        let tools = build_tools(config, &clock, &mut problems);
+        let providers = build_providers(config, own.providers, &mut problems);
+        let tools = build_tools(config, own.tools, &clock, &mut problems);
         problems.check()?;
 
         let store = Store::open(settings, Arc::new(SteadyClock::new()), true).await?;
@@ -83,7 +84,7 @@ impl Wired {
             providers,
             tools,
             sink: Arc::clone(&live) as _,
-            telemetry: Arc::new(LogLines),
+            telemetry: own.telemetry.unwrap_or_else(|| Arc::new(LogLines)),
             signals,
         };
         Ok(Self {
@@ -129,6 +130,7 @@ impl App {
 
 fn build_providers(
     config: &Config,
+    own: Vec<(String, Arc<dyn Provider>)>,
     problems: &mut Problems,
 ) -> BTreeMap<String, Arc<dyn Provider>> {
     let mut providers = BTreeMap::new();
@@ -138,6 +140,16 @@ fn build_providers(
         #[cfg(debug_assertions)]
         let built = built.map(|built| config.failpoints.provider(built));
         providers.extend(built.map(|built| (name, built)));
+    }
+    for (name, own) in own {
+        #[cfg(debug_assertions)]
+        let own = config.failpoints.provider(own);
+        if providers.contains_key(&name) {
+            let place = format_args!("provider {name} of this binary");
+            problems.at(place, format_args!("there is already a provider {name:?}"));
+        } else {
+            providers.insert(name, own);
+        }
     }
     providers
 }
@@ -155,19 +167,27 @@ fn build_provider(provider: &ProviderConfig) -> anyhow::Result<Arc<dyn Provider>
     })
 }
 
-fn build_tools(config: &Config, clock: &Arc<dyn Clock>, problems: &mut Problems) -> Registry {
-    let mut registry = Registry::new();
+fn build_tools(
+    config: &Config,
+    own: Vec<Arc<dyn Tool>>,
+    clock: &Arc<dyn Clock>,
+    problems: &mut Problems,
+) -> Registry {
     let built_in: Arc<dyn Tool> = Arc::new(GetTime::new(Arc::clone(clock)));
-    let own = config.http_tools.iter().filter_map(|tool| {
-        let place = format_args!("tools.http.{}", tool.name);
-        let built = problems.keep(place, HttpTool::new(tool.clone()).map_err(Error::from))?;
-        Some(Arc::new(built) as Arc<dyn Tool>)
-    });
-    let tools: Vec<_> = std::iter::once(built_in).chain(own).collect();
-    for tool in tools {
+    let mut tools = vec![(GetTime::NAME.to_owned(), built_in)];
+    for tool in &config.http_tools {
+        let place = format!("tools.http.{}", tool.name);
+        let built = problems.keep(&place, HttpTool::new(tool.clone()).map_err(Error::from));
+        tools.extend(built.map(|built| (place, Arc::new(built) as _)));
+    }
+    tools.extend(own.into_iter().map(|tool| {
+        let place = format!("tool {} of this binary", tool.definition().name);
+        (place, tool)
+    }));
+    let mut registry = Registry::new();
+    for (place, tool) in tools {
         #[cfg(debug_assertions)]
         let tool = config.failpoints.tool(tool);
-        let place = format!("tools.http.{}", tool.definition().name);
         problems.keep(place, registry.register(tool).map_err(Error::from));
     }
     registry
@@ -223,13 +243,17 @@ mod tests {
 
     /// What is found wrong when the adapters of a configuration are made.
     fn problems(file: &str) -> String {
+        problems_with(file, Own::default())
+    }
+
+    fn problems_with(file: &str, own: Own) -> String {
         // As `main` does; another test may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = Config::load(&Environment::new(), Some(file)).expect("it can be read");
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let mut problems = Problems::default();
-        build_providers(&config, &mut problems);
-        build_tools(&config, &clock, &mut problems);
+        build_providers(&config, own.providers, &mut problems);
+        build_tools(&config, own.tools, &clock, &mut problems);
         problems
             .check()
             .err()
@@ -269,5 +293,38 @@ mod tests {
             assert!(said.contains(place), "{said}");
         }
         assert_eq!(problems(""), "");
+    }
+
+    #[test]
+    fn a_name_that_a_binary_brings_is_taken_once() {
+        let provider = || Arc::new(ScriptedProvider::demo());
+        let tool = || {
+            let clock: Arc<dyn Clock> = Arc::new(WallClock);
+            Arc::new(GetTime::new(clock))
+        };
+        let own = Own::default()
+            .provider("demo", provider())
+            .provider("local", provider())
+            .provider("house", provider())
+            .provider("house", provider())
+            .tool(tool());
+
+        let said = problems_with(
+            r#"
+            [providers.local]
+            kind = "openai"
+            base_url = "http://127.0.0.1:1/v1"
+            "#,
+            own,
+        );
+
+        let said: Vec<_> = said.lines().skip(1).map(str::trim).collect();
+        let expected = [
+            "provider demo of this binary: there is already a provider \"demo\"",
+            "provider local of this binary: there is already a provider \"local\"",
+            "provider house of this binary: there is already a provider \"house\"",
+            "tool get_time of this binary: there is already a tool \"get_time\"",
+        ];
+        assert_eq!(said, expected);
     }
 }

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Wired};
 use crate::config::{Config, Settings};
+use crate::own::Own;
 
 /// How long requests in flight may take to end once everything else has.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -41,9 +42,9 @@ impl Halves {
 }
 
 /// Runs a server until it is told to stop.
-pub(crate) async fn serve(config: Config, halves: Halves) -> anyhow::Result<()> {
+pub(crate) async fn serve(config: Config, own: Own, halves: Halves) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let Some(server) = Server::start_unless(&config, halves, &mut signals).await? else {
+    let Some(server) = Server::start_unless(&config, own, halves, &mut signals).await? else {
         return Ok(());
     };
     signals.first().await;
@@ -65,7 +66,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts to listen, and to execute as soon as the store is ready; then says so on standard output.
     /// Until then it tells whoever asks that it is not ready.
-    pub(crate) async fn start(config: &Config, halves: Halves) -> anyhow::Result<Self> {
+    pub(crate) async fn start(config: &Config, own: Own, halves: Halves) -> anyhow::Result<Self> {
         let settings = &config.settings;
         for warning in config.warnings() {
             tracing::warn!("{warning}");
@@ -77,7 +78,7 @@ impl Server {
         let address = listener
             .local_addr()
             .context("read the listener's address")?;
-        let wired = Wired::new(config).await?;
+        let wired = Wired::new(config, own).await?;
 
         let readiness = Arc::new(Readiness::new(Arc::clone(&wired.stores.health)));
         let api = Api {
@@ -116,11 +117,12 @@ impl Server {
     /// Starts, unless a signal comes first: `None` then. What was begun is left like after a crash.
     pub(crate) async fn start_unless(
         config: &Config,
+        own: Own,
         halves: Halves,
         signals: &mut Signals,
     ) -> anyhow::Result<Option<Self>> {
         tokio::select! {
-            server = Self::start(config, halves) => server.map(Some),
+            server = Self::start(config, own, halves) => server.map(Some),
             () = signals.next() => Ok(None),
         }
     }

@@ -31,6 +31,7 @@ use hango_ports::page::PageRequest;
 use serde_json::Map;
 
 use crate::config::{Config, DEMO, ProviderKind};
+use crate::own::Own;
 use crate::serve::{Halves, Server, Signals};
 use crate::system::WallClock;
 use follow::Follower;
@@ -60,11 +61,11 @@ pub(crate) struct Choice {
 }
 
 /// Runs the quickstart; whether its run succeeded.
-pub(crate) async fn quickstart(config: Config, choice: Choice) -> anyhow::Result<bool> {
-    let (provider, model) = choose(&config, &choice)?;
+pub(crate) async fn quickstart(config: Config, own: Own, choice: Choice) -> anyhow::Result<bool> {
+    let (provider, model) = choose(&config, &own, &choice)?;
     let mut signals = Signals::listen()?;
     let begun = WallClock.now();
-    let Some(server) = Server::start_unless(&config, Halves::BOTH, &mut signals).await? else {
+    let Some(server) = Server::start_unless(&config, own, Halves::BOTH, &mut signals).await? else {
         return Ok(true);
     };
 
@@ -94,33 +95,32 @@ pub(crate) async fn quickstart(config: Config, choice: Choice) -> anyhow::Result
 }
 
 /// The provider and model to use.
-fn choose(config: &Config, choice: &Choice) -> anyhow::Result<(String, String)> {
-    let chosen = match &choice.provider {
-        Some(name) => config
-            .providers
-            .iter()
-            .find(|provider| provider.name == *name)
-            .with_context(|| {
-                let names: Vec<_> = config.providers.iter().map(|it| it.name.as_str()).collect();
-                format!(
-                    "no provider {name:?} is configured; there are {}",
-                    names.join(", ")
-                )
-            })?,
-        // The built-in one is the last.
-        None => config
-            .providers
-            .first()
-            .context("no provider is configured")?,
-    };
-    let model = choice.model.clone().unwrap_or_else(|| {
-        match chosen.kind {
+fn choose(config: &Config, own: &Own, choice: &Choice) -> anyhow::Result<(String, String)> {
+    let configured = config.providers.iter().map(|provider| {
+        let model = match provider.kind {
             ProviderKind::OpenAi(_) => OPENAI_MODEL,
             ProviderKind::Scripted { .. } => DEMO_MODEL,
-        }
-        .to_owned()
+        };
+        (&provider.name, Some(model))
     });
-    Ok((chosen.name.clone(), model))
+    let own = own.providers.iter().map(|(name, _)| (name, None));
+    // The built-in one is the last that is configured.
+    let all: Vec<_> = configured.chain(own).collect();
+    let chosen = match &choice.provider {
+        Some(chosen) => all.iter().find(|(name, _)| *name == chosen),
+        None => all.first(),
+    };
+    let (name, usual) = chosen.with_context(|| {
+        let names: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+        let wanted = choice.provider.as_deref().unwrap_or_default();
+        format!(
+            "no provider {wanted:?} is configured; there are {}",
+            names.join(", ")
+        )
+    })?;
+    let model = choice.model.as_deref().or(*usual);
+    let model = model.with_context(|| format!("say which --model of {name} to use"))?;
+    Ok(((*name).clone(), model.to_owned()))
 }
 
 /// Sets up what is missing and follows the session's unfinished runs and one new one to their ends.

@@ -38,6 +38,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hango-conformance", &["hango-domain", "hango-ports"]),
     ("hango-architecture", &[]),
     ("hango-bench", &["hango-test-database"]),
+    // A team's, who have the program and what they need for what they bring.
+    (
+        "hango-own-server",
+        &["hango", "hango-domain", "hango-ports", "hango-scripted"],
+    ),
     ("hango-test-database", &[]),
     (
         "hango-simulation",
