@@ -147,6 +147,12 @@ impl Signals {
         here.inspect(|(_, token)| token.cancel()).count() > 0
     }
 
+    /// Whether this process executes `run`, so that what becomes of it is told here.
+    pub(crate) fn executes(&self, run: RunId) -> bool {
+        let executing = self.executing();
+        executing.range((run, 0)..=(run, u32::MAX)).next().is_some()
+    }
+
     /// Notes that this process executes a run; the token is cancelled when its end is asked for.
     pub(crate) fn begin(&self, lease: Lease) -> CancellationToken {
         let token = CancellationToken::new();

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use serde_json::json;
 
 use super::support::gate::Gate;
@@ -112,6 +113,39 @@ async fn a_process_with_the_api_alone_has_its_runs_executed_by_one_with_the_engi
     engine.api.get("/healthz").await.expect(200);
     engine.api.get("/readyz").await.expect(200);
     engine.api.get("/v1/me").await.expect(404);
+    history::all_ended(&world, "succeeded").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_waits_at_a_process_without_workers_hears_of_the_end_soon() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let model = move |_: &Ask| Reply::text("all done").held_before_end(&held);
+    let plan = Plan::on(Kind::Postgres, &[]).await;
+    let world = plan.with_arguments(&["--no-workers"]).start(model).await;
+    let _engine = world.join(&["--no-api"], &[]).await;
+    for n in 0..5 {
+        world.start_run(&format!("run {n}")).await;
+    }
+    streaming(&world, 5).await;
+
+    let heard = join_all(world.accepted().into_iter().map(async |run| {
+        let path = format!("/v1/runs/{}?wait_ms=20000", run.id);
+        let ended = world.api.get(&path).await.expect(200);
+        assert_eq!(ended["state"], "succeeded", "{ended:#}");
+        Instant::now()
+    }));
+    let ended = async {
+        // Behind the time in which a caller's run is read more often, and a look once a second is far.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        gate.open();
+        Instant::now()
+    };
+    let (heard, ended) = tokio::join!(heard, ended);
+
+    // The quickest one's, so that it is not the machine's business that is measured.
+    let late = heard.into_iter().min().map(|heard| heard - ended);
+    assert!(late < Some(Duration::from_millis(500)), "{late:?}");
     history::all_ended(&world, "succeeded").await;
 }
 

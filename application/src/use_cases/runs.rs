@@ -19,8 +19,13 @@ use super::sessions::{judge_content, nothing};
 use super::{Action, Caller, Input, Traceparent, UseCaseError, UseCases};
 use crate::live::{self, Watch, Watched};
 
-/// How often a waiting caller's run is read again, in case that its end was told elsewhere.
+/// How often a waiting caller's run is read again while this process executes it, and tells of its end.
 const READ_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often it is read again while another process may end it: after a quarter of the time that was
+/// waited, so that whoever waits for a short run hears of its end soon, and a long one costs little.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(25);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// A run to be accepted.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +100,8 @@ impl UseCases {
     ) -> Result<Run, UseCaseError> {
         let wait = self.on_run(caller, run, wait).await?;
         let seen = visibility(&caller.scope);
-        let deadline = Instant::now() + wait;
+        let begun = Instant::now();
+        let deadline = begun + wait;
         // Watched before it is read, so that an end in between is not missed.
         let mut watch = self.live.watch(run);
         loop {
@@ -105,9 +111,18 @@ impl UseCases {
             if found.state.status().is_terminal() || now >= deadline {
                 return Ok(found);
             }
-            let next_read = deadline.min(now + READ_AGAIN);
+            let next_read = deadline.min(now + self.pause(run, now - begun));
             // Elapsed or not, what counts is what the store says.
             let _ = timeout_at(next_read, ended(&mut watch)).await;
+        }
+    }
+
+    /// How long to leave a run alone that was waited for that long.
+    fn pause(&self, run: RunId, waited: Duration) -> Duration {
+        if self.signals.executes(run) {
+            READ_AGAIN
+        } else {
+            (waited / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
         }
     }
 
@@ -215,8 +230,10 @@ async fn ended(watch: &mut Watch) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use hango_domain::access::Scope;
+    use hango_domain::run::RunState;
     use hango_ports::run_store::MockRunStore;
     use hango_ports::{EventSink, Stores};
 
@@ -233,26 +250,75 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_that_nobody_ends_reads_once_a_second_and_no_more() {
-        let behind = world(|stores| stores);
-        let place = behind.fixture.place().await;
-        let run = behind.fixture.run(&place).await;
-        let id = run.id;
+    /// A run as the store tells it: running, and ended from `after` on, if that ever comes; with a count
+    /// of how often it was asked.
+    fn ends(running: Run, ended: Option<(Run, Duration)>) -> (MockRunStore, Arc<AtomicU32>) {
+        let asked = Arc::new(AtomicU32::new(0));
+        let (counted, begun) = (Arc::clone(&asked), Instant::now());
         let mut runs = MockRunStore::new();
-        runs.expect_find()
-            .times(6)
-            .returning(move |_, _| Ok(Some(run.clone())));
+        runs.expect_find().returning(move |_, _| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(match &ended {
+                Some((ended, after)) if begun.elapsed() >= *after => ended.clone(),
+                _ => running.clone(),
+            }))
+        });
+        (runs, asked)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_is_executed_here_is_read_once_a_second_and_no_more() {
+        let behind = world(|stores| stores);
+        let (place, lease) = behind.fixture.running().await;
+        let run = behind.fixture.on_record(&place, lease.run).await.run;
+        let (runs, asked) = ends(run, None);
         let world = world(|stores| Stores {
             runs: Arc::new(runs),
             ..stores
         });
         let caller = caller(&world, place.owner);
+        let _executing = world.signals.begin(lease);
 
         let wait = Input::new(Duration::from_secs(5));
-        let found = world.use_cases.run(&caller, id, wait).await;
+        let found = world.use_cases.run(&caller, lease.run, wait).await;
 
         assert!(found.is_ok(), "{found:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_run_that_is_executed_elsewhere_is_seen_soon_and_costs_few_reads() {
+        for after in [5, 40, 300, 1_100, 4_000, 59_000].map(Duration::from_millis) {
+            let behind = world(|stores| stores);
+            let (place, lease) = behind.fixture.running().await;
+            let running = behind.fixture.on_record(&place, lease.run).await.run;
+            let mut ended = running.clone();
+            ended.state = RunState::Succeeded {
+                at: behind.fixture.now(),
+            };
+            let (runs, asked) = ends(running, Some((ended, after)));
+            let world = world(|stores| Stores {
+                runs: Arc::new(runs),
+                ..stores
+            });
+            let caller = caller(&world, place.owner);
+            let begun = Instant::now();
+
+            let wait = Input::new(Duration::from_mins(1));
+            let found = world.use_cases.run(&caller, lease.run, wait).await.unwrap();
+
+            let late = begun.elapsed() - after;
+            let bound = (after / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            // A timer is a millisecond late at most.
+            assert!(
+                late <= bound + Duration::from_millis(1),
+                "{after:?} {late:?}"
+            );
+            assert_eq!(found.state.status(), RunStatus::Succeeded);
+            let reads = u128::from(asked.load(Ordering::Relaxed));
+            let most = 16 + begun.elapsed().as_millis() / LONGEST_PAUSE.as_millis();
+            assert!(reads <= most, "{after:?} {reads}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
