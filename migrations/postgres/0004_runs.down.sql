@@ -8,3 +8,5 @@ drop function runs_take_events_with_them;
 drop trigger sessions_take_runs_with_them on sessions;
 drop function sessions_take_runs_with_them;
 drop function runs_index_state;
+drop function tool_call_is_possible;
+drop function run_is_possible;

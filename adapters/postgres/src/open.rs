@@ -47,9 +47,12 @@ const RESERVED: u32 = 2;
 /// process that has vanished, or stands still in a transaction, keeps its locks no longer than that.
 ///
 /// A statement is planned once, in general: each is written so that it goes by an index whatever its
-/// parameters are. Without this a statement with a `limit` would be planned at every execution.
-const SETTINGS: [(&str, &str); 9] = [
+/// parameters are, and may not read a table whole that is small when it is planned, because it will not
+/// stay so. Without this a statement with a `limit` would be planned at every execution, and one that is
+/// planned by a young server would be slow until the next analysis.
+pub(crate) const SETTINGS: [(&str, &str); 10] = [
     ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
     ("jit", "off"),
     ("lock_timeout", "5s"),
     ("statement_timeout", "10s"),
@@ -67,6 +70,7 @@ const LANE_LOCK_TIMEOUT: (&str, &str) = ("lock_timeout", "250ms");
 /// The same behind a pooler, for one transaction; its connections are the pooler's to keep alive.
 const BEGIN_POOLED: &str = "begin; \
     set local plan_cache_mode = 'force_generic_plan'; \
+    set local enable_seqscan = off; \
     set local jit = off; \
     set local lock_timeout = '5s'; \
     set local statement_timeout = '10s'; \

@@ -25,7 +25,7 @@ use sqlx::PgConnection;
 
 use super::change::decide;
 use super::held::Remembered;
-use super::load::{Loaded, loaded_columns, loaded_joins};
+use super::load::{Loaded, loaded_columns, looked_up};
 use super::store;
 use super::writes::Writes;
 use crate::clock::StoreClock;
@@ -75,22 +75,27 @@ macro_rules! waiting_tenants {
     };
 }
 
-/// Reads the chosen `heads`, and locks their sessions. What can have become otherwise since they were
-/// chosen is asked again of the row that is locked.
+/// Reads the chosen `heads`, one after the other in their order, and locks the session of each, until
+/// there are as many as were asked for. What can have become otherwise since they were chosen is asked
+/// again of the row that is locked.
 macro_rules! locked_heads {
     () => {
         concat!(
-            "select ",
+            " select ",
             loaded_columns!(),
             ", a.snapshot
-             from heads h
-             join runs r on r.id = h.run_id",
-            loaded_joins!(),
-            "left join agent_snapshots a on a.agent_id = r.agent_id and a.version = r.agent_version
-             where s.running_run is null
-             order by h.round, h.created_at, h.run_id
-             limit $3
-             for no key update of s skip locked"
+             from (select * from heads order by round, created_at, run_id offset 0) h",
+            looked_up!("runs", "h.run_id", "r"),
+            " cross join lateral (
+                 select * from sessions
+                 where sessions.id = r.session_id and sessions.running_run is null
+                 for no key update skip locked) s",
+            looked_up!("users", "r.created_by", "u"),
+            looked_up!("tenants", "r.tenant_id", "t"),
+            " left join lateral (
+                 select * from agent_snapshots
+                 where agent_id = r.agent_id and version = r.agent_version offset 0) a on true
+             limit $3"
         )
     };
 }
@@ -117,9 +122,9 @@ pub(super) const ELIGIBLE: &str = concat!(
          cross join lateral (
              select q.run_id, q.created_at,
                  row_number() over (order by q.created_at, q.run_id) as round
-             from queued_runs q
-             join runs r on r.id = q.run_id
-             where q.tenant_id = w.tenant_id and ",
+             from queued_runs q",
+    looked_up!("runs", "q.run_id", "r"),
+    "        where q.tenant_id = w.tenant_id and ",
     is_due_head!(),
     "        order by q.created_at, q.run_id
              limit 2 * $3
@@ -134,10 +139,13 @@ pub(super) const ELIGIBLE: &str = concat!(
 pub(super) const ELIGIBLE_ALONE: &str = concat!(
     "with heads as (
          select q.run_id, q.created_at, 1 as round
-         from runs r
-         join queued_runs q on q.session_id = r.session_id and q.session_no = r.session_no
-         join tenants t on t.id = r.tenant_id and t.status = 'active'
-         where r.id = $5
+         from (values ($5::uuid)) as asked (run_id)",
+    looked_up!("runs", "asked.run_id", "r"),
+    looked_up!("tenants", "r.tenant_id", "t"),
+    "    cross join lateral (
+             select * from queued_runs
+             where session_id = r.session_id and session_no = r.session_no offset 0) q
+         where t.status = 'active'
            and ($4 = 0 or $4 > (select count(*) from running_runs x
                                 where x.tenant_id = r.tenant_id))
            and ",

@@ -15,7 +15,7 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::change::{decide, needs_closing};
-use super::load::{Loaded, loaded_columns, loaded_joins};
+use super::load::{Loaded, loaded_columns, loaded_joins, looked_up};
 use super::writes::Writes;
 use super::{journal, store};
 use crate::clock::StoreClock;
@@ -47,21 +47,20 @@ macro_rules! new_end {
 }
 
 /// The claims of the owner that are in force, with what every write tells its holder, whether each was
-/// `renewed`, and whether it ran out. Each run is looked up for itself (`offset 0`): the planner may not
-/// turn it into a join that reads all runs.
+/// `renewed`, and whether it ran out.
 macro_rules! in_force {
     () => {
-        " select r.id, r.owner_id, r.attempt, r.cancel_requested_at, r.created_by, \
+        concat!(
+            " select r.id, r.owner_id, r.attempt, r.cancel_requested_at, r.created_by, \
               s.created_by as session_created_by, u.status as creator_status, \
               u.role as creator_role, t.status as tenant_status, renewed.id is not null as renewed, \
               r.lease_expires_at <= coalesce($1, statement_timestamp()) as ran_out
-          from running_runs x
-          cross join lateral (select * from runs where runs.id = x.run_id offset 0) r
-          join sessions s on s.id = r.session_id
-          join users u on u.id = r.created_by
-          join tenants t on t.id = r.tenant_id
-          left join renewed on renewed.id = r.id
+          from running_runs x",
+            looked_up!("runs", "x.run_id", "r"),
+            loaded_joins!(),
+            " left join renewed on renewed.id = r.id
           where x.owner_id = $2"
+        )
     };
 }
 
@@ -95,19 +94,22 @@ pub(super) const RENEW_UNLOCKED: &str = concat!(
 );
 
 /// The claims of an owner whose end was asked for.
-pub(super) const CANCELS: &str = "select r.id, r.owner_id, r.attempt
-     from running_runs x
-     cross join lateral (select * from runs where runs.id = x.run_id offset 0) r
-     where x.owner_id = $1 and r.cancel_requested_at is not null";
+pub(super) const CANCELS: &str = concat!(
+    "select r.id, r.owner_id, r.attempt
+     from running_runs x",
+    looked_up!("runs", "x.run_id", "r"),
+    " where x.owner_id = $1 and r.cancel_requested_at is not null"
+);
 
 /// Locks the runs that the sweep takes, with their sessions: of [`Change::Reclaim`] what concerns the
 /// lease, asked again of what is locked. What others have locked is passed over. Parameters: 1 what
 /// stands in for the database's time, 2 whether the lease must have run out, 3 how many.
-pub(super) const SILENT: &str = "with silent as materialized (
+pub(super) const SILENT: &str = concat!(
+    "with silent as materialized (
          select r.id, r.lease_expires_at
-         from running_runs x
-         cross join lateral (select * from runs where runs.id = x.run_id offset 0) r
-         where not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp())
+         from running_runs x",
+    looked_up!("runs", "x.run_id", "r"),
+    "    where not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp())
          order by r.lease_expires_at, r.id
          limit $3
      )
@@ -120,16 +122,17 @@ pub(super) const SILENT: &str = "with silent as materialized (
          for no key update skip locked) r
      cross join lateral (
          select from sessions where sessions.id = r.session_id for no key update skip locked) s
-     order by silent.lease_expires_at, silent.id";
+     order by silent.lease_expires_at, silent.id"
+);
 
 /// Reads the runs that were locked, the longest silent first.
 pub(super) const LOCKED: &str = concat!(
     "select ",
     loaded_columns!(),
-    " from unnest($2::uuid[]) with ordinality as locked (id, place)
-      cross join lateral (select * from runs where runs.id = locked.id offset 0) r",
+    " from unnest($2::uuid[]) with ordinality as locked (id, place)",
+    looked_up!("runs", "locked.id", "r"),
     loaded_joins!(),
-    "order by locked.place"
+    " order by locked.place"
 );
 
 /// The SQLSTATE of a lock that was not got in time.

@@ -37,6 +37,24 @@ impl Loaded {
     }
 }
 
+/// One row, looked up for itself (`offset 0` has the planner leave it so): it may not become a join that
+/// reads all of the table's rows, however few they seem to be when the statement is planned.
+macro_rules! looked_up {
+    ($table:literal, $id:literal, $as:literal) => {
+        concat!(
+            " cross join lateral (select * from ",
+            $table,
+            " where ",
+            $table,
+            ".id = ",
+            $id,
+            " offset 0) ",
+            $as
+        )
+    };
+}
+pub(super) use looked_up;
+
 /// The columns of a run to be changed, for [`loaded_joins`]. Parameter 1 stands in for the database's
 /// time where it is not null. `last_seq` is the session's or that of the last message, whichever is
 /// greater: while a run is running its session's row is behind, and where that row was waited for it is
@@ -56,12 +74,14 @@ macro_rules! loaded_columns {
 }
 pub(super) use loaded_columns;
 
-/// The tables beside `runs r` that have [`loaded_columns`].
+/// The rows beside `r` that have [`loaded_columns`]: see [`looked_up`].
 macro_rules! loaded_joins {
     () => {
-        " join sessions s on s.id = r.session_id \
-          join users u on u.id = r.created_by \
-          join tenants t on t.id = r.tenant_id "
+        concat!(
+            looked_up!("sessions", "r.session_id", "s"),
+            looked_up!("users", "r.created_by", "u"),
+            looked_up!("tenants", "r.tenant_id", "t")
+        )
     };
 }
 pub(super) use loaded_joins;
@@ -71,7 +91,7 @@ pub(super) const LOAD: &str = concat!(
     loaded_columns!(),
     " from runs r",
     loaded_joins!(),
-    "where r.id = $2"
+    " where r.id = $2"
 );
 
 /// A run, whoever may see it.
@@ -102,7 +122,7 @@ pub(crate) async fn load_seen(
         loaded_columns!(),
         " from runs r",
         loaded_joins!(),
-        "where r.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)"
+        " where r.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)"
     ))
     .bind(clock.given())
     .bind(run.0)
@@ -136,10 +156,10 @@ pub(crate) async fn pending(
         loaded_columns!(),
         " from (select run_id from queued_runs where session_id = $2
                 union all
-                select run_id from running_runs where session_id = $2) as pending
-          cross join lateral (select * from runs where runs.id = pending.run_id offset 0) r",
+                select run_id from running_runs where session_id = $2) as pending",
+        looked_up!("runs", "pending.run_id", "r"),
         loaded_joins!(),
-        "order by r.session_no"
+        " order by r.session_no"
     ))
     .bind(clock.given())
     .bind(session.0)

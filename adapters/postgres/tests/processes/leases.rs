@@ -79,6 +79,27 @@ async fn a_lease_is_renewed_while_its_run_is_being_written() {
     assert_eq!(renewed, [held(lease)]);
 }
 
+/// The process remembers the run with the lease that it was claimed with.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_leaves_the_lease_where_the_renewal_put_it() {
+    let processes = Processes::start().await;
+    let fixture = &processes.fixture;
+    let (place, lease) = fixture.running().await;
+    fixture.clock.advance(TTL / 2);
+    let renewal = fixture.stores.runs.renew(owner(1), vec![held(lease)], TTL);
+    assert_eq!(renewal.await.expect("it is in force").renewed.len(), 1);
+    let renewed = fixture.on_record(&place, lease.run).await.run.state;
+
+    fixture
+        .written(Change::Answer(fixture.answer(lease, 1, 1, 1)))
+        .await;
+
+    assert_eq!(
+        fixture.on_record(&place, lease.run).await.run.state,
+        renewed
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_passes_over_what_is_locked() {
     let processes = Processes::start().await;
