@@ -78,7 +78,12 @@ impl Model {
         };
         events.push(StreamEvent::Stop(Stop::Answer(stop)));
         let pace = self.pace();
-        events.into_iter().map(|it| (pace, Ok(it))).collect()
+        let mut arrives: Vec<Arrives> = events.into_iter().map(|it| (pace, Ok(it))).collect();
+        if dice.percent(10) {
+            // It thinks for longer than a lease lasts.
+            arrives[0].0 = dice.millis(1_500, 4_000);
+        }
+        arrives
     }
 
     fn pace(&self) -> Duration {

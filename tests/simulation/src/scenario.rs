@@ -320,7 +320,7 @@ impl Scenario {
 /// A process that is held up briefly, now and then.
 async fn stutter(world: &World, slot: &Slot) {
     while world.age() < TROUBLE {
-        sleep(world.dice.millis(100, 600)).await;
+        sleep(world.dice.millis(100, 300)).await;
         slot.hold_up(world.dice.millis(1, BRIEF_MS), true).await;
     }
 }
