@@ -1,6 +1,7 @@
 //! The wiring: which adapters stand behind which ports. Reads from top to bottom, and decides nothing.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use anyhow::{Context, Error};
@@ -144,11 +145,14 @@ fn build_providers(
     for (name, own) in own {
         #[cfg(debug_assertions)]
         let own = config.failpoints.provider(own);
-        if providers.contains_key(&name) {
-            let place = format_args!("provider {name} of this binary");
-            problems.at(place, format_args!("there is already a provider {name:?}"));
-        } else {
-            providers.insert(name, own);
+        match providers.entry(name) {
+            Entry::Vacant(free) => {
+                free.insert(own);
+            }
+            Entry::Occupied(taken) => problems.at(
+                format_args!("provider {} of this binary", taken.key()),
+                format_args!("there is already a provider {:?}", taken.key()),
+            ),
         }
     }
     providers

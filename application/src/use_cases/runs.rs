@@ -307,7 +307,7 @@ mod tests {
             let wait = Input::new(Duration::from_mins(1));
             let found = world.use_cases.run(&caller, lease.run, wait).await.unwrap();
 
-            let late = begun.elapsed() - after;
+            let late = begun.elapsed().saturating_sub(after);
             let bound = (after / 4).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             // A timer is a millisecond late at most.
             assert!(
