@@ -55,28 +55,40 @@ async fn running() -> (Arc<PostgresStore>, Fixture, Place, Lease, TestDatabase) 
     (store, fixture, place, lease, database)
 }
 
-/// Believing that of a run's past changes nothing.
+/// Believing that of a run's past changes nothing, before its first answer and behind it.
 async fn is_refused(believed: fn(Run) -> Run) {
     let (store, fixture, place, lease, _guard) = running().await;
-    let before = fixture.on_record(&place, lease.run).await;
     for change in [
-        Change::Answer(fixture.answer(lease, 1, 2, 1)),
         Change::Retry(fixture.retry(lease, 1)),
         Change::GiveBack(fixture.give_back(lease, Duration::ZERO)),
         Change::Finish(fixture.finish(lease, 1)),
+        Change::Answer(fixture.answer(lease, 1, 2, 1)),
+    ] {
+        let before = fixture.on_record(&place, lease.run).await;
+        assert!(
+            !stored(&store, change.clone(), believed).await,
+            "{change:?}"
+        );
+        let after = fixture.on_record(&place, lease.run).await;
+        assert_eq!(after, before, "{change:?}");
+    }
+
+    let answer = Change::Answer(fixture.answer(lease, 1, 2, 1));
+    assert!(stored(&store, answer, |run| run).await);
+    let answered = fixture.on_record(&place, lease.run).await;
+    for change in [
+        Change::Record(fixture.record(lease, &answered.calls[0], None)),
+        Change::CompleteTurn(fixture.boundary(lease, 1, &answered.calls)),
     ] {
         assert!(
             !stored(&store, change.clone(), believed).await,
             "{change:?}"
         );
-        assert_eq!(
-            fixture.on_record(&place, lease.run).await,
-            before,
-            "{change:?}"
-        );
+        let after = fixture.on_record(&place, lease.run).await;
+        assert_eq!(after, answered, "{change:?}");
     }
-    let end = Change::Finish(fixture.finish(lease, 1));
-    assert!(stored(&store, end, |run| run).await);
+    let boundary = Change::CompleteTurn(fixture.boundary(lease, 1, &answered.calls));
+    assert!(stored(&store, boundary, |run| run).await);
 }
 
 #[tokio::test]

@@ -133,3 +133,28 @@ async fn racing_processes_fill_a_tenants_cap_exactly() {
             .await;
     }
 }
+
+/// Who claims under a cap counts while nobody else does: what another one counted may be claimed by now.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_under_a_cap_waits_for_who_counts() {
+    let processes = Processes::start().await;
+    let place = processes.fixture.place().await;
+    processes.queue(&place, 2).await;
+    let mut somebody = processes.somebody().await;
+    let mut counting = somebody.begin().await.expect("a transaction begins");
+    let lock = sqlx::query("select from tenants where id = $1 for no key update");
+    let lock = lock.bind(place.tenant.0).execute(&mut *counting).await;
+    lock.expect("a row can be locked");
+    let limits = ClaimLimits {
+        running_per_tenant: 1,
+        ..no_limits()
+    };
+
+    let committing = async {
+        processes.somebody_waits().await;
+        counting.commit().await.expect("a transaction ends");
+    };
+    let (claimed, ()) = join(claim(&processes.other, owner(2), limits), committing).await;
+
+    assert_eq!(claimed.len(), 1);
+}

@@ -101,6 +101,24 @@ async fn a_write_leaves_the_lease_where_the_renewal_put_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_former_attempt_keeps_nobodys_lease_alive() {
+    let processes = Processes::start().await;
+    let fixture = &processes.fixture;
+    let (place, stale) = fixture.running().await;
+    let lease = fixture.taken_over(stale, owner(1)).await;
+    let before = fixture.on_record(&place, lease.run).await;
+    fixture.clock.advance(TTL / 2);
+
+    let renewal = fixture.stores.runs.renew(owner(1), vec![held(stale)], TTL);
+
+    assert_eq!(
+        renewal.await.expect("losing is no error").lost,
+        [held(stale)]
+    );
+    assert_eq!(fixture.on_record(&place, lease.run).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_passes_over_what_is_locked() {
     let processes = Processes::start().await;
     let fixture = &processes.fixture;
