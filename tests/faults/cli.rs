@@ -29,9 +29,9 @@ pub(crate) struct Cli {
     /// sqlite or postgres; each that a scenario is for where it is not given.
     #[arg(long)]
     pub(crate) store: Option<Kind>,
-    /// How many scenarios are executed at once; they mostly wait.
-    #[arg(long, default_value_t = 4)]
-    pub(crate) jobs: usize,
+    /// How many scenarios are executed at once; as many as the machine has time for where it is not given.
+    #[arg(long)]
+    pub(crate) jobs: Option<usize>,
     /// Prints the scenarios.
     #[arg(long)]
     pub(crate) list: bool,

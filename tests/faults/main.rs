@@ -64,7 +64,15 @@ fn main() -> ExitCode {
         let tasks = tasks(scenario, &cli).into_iter();
         tasks.map(move |task| (*scenario, task))
     });
-    let failed = runtime.block_on(all(tasks.collect(), cli.jobs));
+    let tasks: Vec<_> = tasks.collect();
+    let failed = runtime.block_on(async {
+        let jobs = match cli.jobs {
+            Some(jobs) => jobs,
+            None if tasks.len() < 2 => 1,
+            None => pulse::jobs().await,
+        };
+        all(tasks, jobs).await
+    });
     if failed > 0 {
         println!("faults: {failed} scenarios FAILED");
         return ExitCode::FAILURE;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// How much a busy thread has to get of a core, most of the time.
-const ENOUGH: f64 = 0.4;
+/// How much a busy thread has to get of a core, half of the time at least.
+const ENOUGH: f64 = 0.15;
 
 /// How long it is busy, and how often.
 const BUSY: Duration = Duration::from_millis(12);
@@ -40,17 +40,29 @@ impl Pulse {
         pulse
     }
 
-    /// What a busy thread got of a core, nine times of ten at least.
+    /// What a busy thread got of a core, half of the time at least.
     pub(crate) fn share(&self) -> f64 {
         let shares = self.shares.lock();
         let mut shares = shares.unwrap_or_else(PoisonError::into_inner).clone();
         shares.sort_by(f64::total_cmp);
-        shares.get(shares.len() / 10).copied().unwrap_or(1.0)
+        shares.get(shares.len() / 2).copied().unwrap_or(1.0)
     }
 
     /// Whether that is enough to judge times.
     pub(crate) fn is_enough(&self) -> bool {
         self.share() >= ENOUGH
+    }
+}
+
+/// How many scenarios a machine has time for, judged by what it has now.
+pub(crate) async fn jobs() -> usize {
+    const LOOKS: Duration = Duration::from_secs(2);
+    let pulse = Pulse::start();
+    tokio::time::sleep(LOOKS).await;
+    match pulse.share() {
+        0.7.. => 3,
+        0.4..0.7 => 2,
+        _ => 1,
     }
 }
 

@@ -30,7 +30,7 @@ use crate::truth::tools::Tools;
 const CANARY: &str = "sk-canary-4b1d0c9e7f";
 
 /// How long no run may end while some are there that have not.
-const STANDS_STILL: Duration = Duration::from_secs(45);
+const STANDS_STILL: Duration = Duration::from_secs(90);
 
 /// How a scenario begins.
 pub(crate) struct Setup {
@@ -283,7 +283,14 @@ impl World {
         if expect.one_clock {
             report.add_late(recoveries.unexplained.clone());
         }
-        summarize(&mut report, &story, &recoveries, looks);
+        summarize(&mut report, &story, &recoveries);
+        report.line(
+            "watch",
+            format!(
+                "{looks} looks into the database; a busy thread got {:.2} of a core",
+                self.pulse.share()
+            ),
+        );
         report.title = format!(
             "{} on {}, {} replicas, seed {}",
             self.name,
@@ -309,7 +316,7 @@ impl World {
 }
 
 /// What was counted, and how long recoveries took.
-fn summarize(report: &mut Report, story: &Story, recoveries: &Recoveries, looks: usize) {
+fn summarize(report: &mut Report, story: &Story, recoveries: &Recoveries) {
     let ended = |state: &str| {
         let runs = story.runs.iter().filter(|told| told.run["state"] == state);
         runs.count()
@@ -377,7 +384,6 @@ fn summarize(report: &mut Report, story: &Story, recoveries: &Recoveries, looks:
             story.clients.unreachable, story.clients.unavailable
         ),
     );
-    report.line("watch", format!("{looks} looks into the database"));
 }
 
 /// What must not be in a log, and is.

@@ -22,7 +22,7 @@ const ANSWER: Duration = Duration::from_secs(4);
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The longest time in which somebody has to answer, whatever is done to the replicas.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Where replicas listen now, by their place.
 pub(crate) type Addresses = Arc<Mutex<Vec<Option<String>>>>;
