@@ -2,28 +2,32 @@
 //!
 //! A change is decided by the domain upon a row as it is, and made by one statement that compares it
 //! ([`store`]). What else there is, is about when which change is made: by a holder ([`fenced`]), by a
-//! client ([`accept`], [`cancel`]), by a claimer ([`claim`]), by the sweep ([`leases`]).
+//! client ([`take_in`], [`accept`], [`cancel`]), by a claimer ([`claim`]), by the sweep ([`reclaim`]).
 //!
 //! Rows are locked in this order, so that nobody waits in a circle: tenants, runs that are running,
 //! sessions, runs that wait. (A holder writes his run and then the session; whoever takes a run off the
-//! queue has the session first.) A claim and a sweep wait for nothing.
+//! queue has the session first.) A claim without a cap and a sweep wait for no lock.
 
 mod accept;
 mod cancel;
 mod change;
 mod claim;
+mod context;
 mod documents;
+mod eligible;
 #[cfg(test)]
 mod fence;
 mod fenced;
 mod held;
 mod journal;
-mod leases;
 mod load;
 #[cfg(test)]
 mod plans;
 mod read;
+mod reclaim;
+mod renew;
 mod store;
+mod take_in;
 mod writes;
 
 use std::sync::Arc;
@@ -48,7 +52,7 @@ use sqlx::PgConnection;
 use thiserror::Error;
 
 pub(crate) use held::HeldRuns;
-pub(crate) use leases::Outcome;
+pub(crate) use renew::Outcome;
 
 use crate::PostgresStore;
 use crate::clock::StoreClock;
@@ -63,7 +67,7 @@ impl RunStore for PostgresStore {
             let (new, audit) = (Arc::clone(&new), Arc::clone(&audit));
             move |conn| {
                 let (new, audit, clock) = (Arc::clone(&new), Arc::clone(&audit), clock.clone());
-                Box::pin(async move { accept::take_in(conn, &clock, &new, &audit).await })
+                Box::pin(async move { take_in::take_in(conn, &clock, &new, &audit).await })
             }
         });
         let taken_in: Result<Option<Accepted>, Error> = taken_in.await;
@@ -159,20 +163,20 @@ impl RunStore for PostgresStore {
         ttl: Duration,
     ) -> Result<Renewal, RunStoreError> {
         let clock = self.clock.clone();
-        let renewing = Arc::new(leases::Renewing::new(owner, held, ttl));
+        let renewing = Arc::new(renew::Renewing::new(owner, held, ttl));
         let renewal = self.lane.run(move |conn| {
             let (clock, renewing) = (clock.clone(), Arc::clone(&renewing));
             Box::pin(async move { renewing.renew(conn, &clock).await })
         });
         let renewal: Result<Renewal, Error> = renewal.await;
         let renewal = renewal?;
-        self.held.retain(owner, &leases::in_force(owner, &renewal));
+        self.held.retain(owner, &renew::in_force(owner, &renewal));
         Ok(renewal)
     }
 
     async fn cancels(&self, owner: OwnerId) -> Result<Vec<Lease>, RunStoreError> {
         self.lane
-            .run(move |conn| Box::pin(async move { Ok(leases::cancels(conn, owner).await?) }))
+            .run(move |conn| Box::pin(async move { Ok(renew::cancels(conn, owner).await?) }))
             .await
     }
 
@@ -228,7 +232,7 @@ impl RunStore for PostgresStore {
         self.lane
             .transact(move |conn| {
                 let clock = clock.clone();
-                Box::pin(async move { leases::reclaim(conn, &clock, request).await })
+                Box::pin(async move { reclaim::reclaim(conn, &clock, request).await })
             })
             .await
     }

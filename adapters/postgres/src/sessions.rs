@@ -1,6 +1,7 @@
 //! Sessions, with their messages: the port.
 //!
-//! The session's row is what everybody who works on a session locks first; a run is locked after it.
+//! Whoever changes a session, or appends to it, locks its row; where runs are locked too, in the order
+//! that [`runs`](crate::runs) has.
 
 use async_trait::async_trait;
 use hango_domain::SessionId;

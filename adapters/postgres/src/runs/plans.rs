@@ -10,7 +10,7 @@ use hango_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::store::Shape;
-use super::{claim, leases, load, read, store};
+use super::{context, eligible, load, read, reclaim, renew, store};
 use crate::open::SETTINGS;
 use crate::{Options, PostgresStore};
 
@@ -63,16 +63,16 @@ const WAYS: [(&str, &str); 5] = [
 ];
 
 const STATEMENTS: [&str; 16] = [
-    claim::ELIGIBLE,
-    claim::ELIGIBLE_ALONE,
-    claim::LOCK_TENANTS,
-    claim::HISTORIES,
-    claim::OPEN_CALLS,
-    leases::RENEW,
-    leases::RENEW_UNLOCKED,
-    leases::CANCELS,
-    leases::SILENT,
-    leases::LOCKED,
+    eligible::ELIGIBLE,
+    eligible::ELIGIBLE_ALONE,
+    eligible::LOCK_TENANTS,
+    context::HISTORIES,
+    context::OPEN_CALLS,
+    renew::RENEW,
+    renew::RENEW_UNLOCKED,
+    renew::CANCELS,
+    reclaim::SILENT,
+    reclaim::LOCKED,
     load::LOAD,
     store::STORE,
     Shape::Answer.statement(),

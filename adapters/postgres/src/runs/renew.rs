@@ -1,4 +1,4 @@
-//! Keeping runs, and taking them from those who fell silent.
+//! Keeping runs, and learning whose end was asked for.
 //!
 //! A renewal is one update of all that is held. It waits for a row that somebody is writing (as a rule
 //! the run's own holder, for a moment), but no longer than the kept connection waits for any lock: where
@@ -8,28 +8,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use hango_domain::run::{Change, Lease, Reclaim};
-use hango_domain::{OwnerId, RunId};
-use hango_ports::run_store::{Held, ReclaimRequest, Reclaimed, Renewal, RunStoreError, Standing};
+use hango_domain::OwnerId;
+use hango_domain::run::Lease;
+use hango_ports::run_store::{Held, Renewal, Standing};
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::change::{decide, needs_closing};
-use super::load::{Loaded, loaded_columns, loaded_joins, looked_up};
-use super::writes::Writes;
-use super::{journal, store};
+use super::load::{loaded_joins, looked_up};
 use crate::clock::StoreClock;
 use crate::error::{Error, code};
 use crate::rows::{self, Document};
 
-/// The claims that the owner names. Their `v` is always 1: see [`store::STORE`].
+/// The claims that the owner names. Their `v` is always 1: see [`STORE`](super::store::STORE).
 macro_rules! named {
     () => {
         "json_to_recordset($3) as h (v int, run_id uuid, attempt int)"
     };
 }
 
-/// The rule of [`Change::Renew`]: the claim is in force, and has not run out. Parameters: 1 what stands
+/// The rule of [`Change::Renew`](hango_domain::run::Change::Renew): the claim is in force, and has not run out. Parameters: 1 what stands
 /// in for the database's time, 2 the owner, 3 the claims that he names.
 macro_rules! may_be_renewed {
     () => {
@@ -99,40 +96,6 @@ pub(super) const CANCELS: &str = concat!(
      from running_runs x",
     looked_up!("runs", "x.run_id", "r"),
     " where x.owner_id = $1 and r.cancel_requested_at is not null"
-);
-
-/// Locks the runs that the sweep takes, with their sessions: of [`Change::Reclaim`] what concerns the
-/// lease, asked again of what is locked. What others have locked is passed over. Parameters: 1 what
-/// stands in for the database's time, 2 whether the lease must have run out, 3 how many.
-pub(super) const SILENT: &str = concat!(
-    "with silent as materialized (
-         select r.id, r.lease_expires_at
-         from running_runs x",
-    looked_up!("runs", "x.run_id", "r"),
-    "    where not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp())
-         order by r.lease_expires_at, r.id
-         limit $3
-     )
-     select r.id
-     from silent
-     cross join lateral (
-         select * from runs
-         where runs.id = silent.id and runs.state = 'running'
-           and (not $2 or runs.lease_expires_at <= coalesce($1, statement_timestamp()))
-         for no key update skip locked) r
-     cross join lateral (
-         select from sessions where sessions.id = r.session_id for no key update skip locked) s
-     order by silent.lease_expires_at, silent.id"
-);
-
-/// Reads the runs that were locked, the longest silent first.
-pub(super) const LOCKED: &str = concat!(
-    "select ",
-    loaded_columns!(),
-    " from unnest($2::uuid[]) with ordinality as locked (id, place)",
-    looked_up!("runs", "locked.id", "r"),
-    loaded_joins!(),
-    " order by locked.place"
 );
 
 /// The SQLSTATE of a lock that was not got in time.
@@ -222,86 +185,6 @@ pub(crate) enum Outcome {
 pub(super) async fn cancels(conn: &mut PgConnection, owner: OwnerId) -> Result<Vec<Lease>, Error> {
     let rows = sqlx::query(CANCELS).bind(owner.0).fetch_all(conn).await?;
     rows::all(&rows, rows::lease)
-}
-
-/// Takes runs back, the longest silent first. One whose row cannot be read is left where it is, and
-/// said in the log.
-pub(super) async fn reclaim(
-    conn: &mut PgConnection,
-    clock: &StoreClock,
-    request: ReclaimRequest,
-) -> Result<Vec<Reclaimed>, RunStoreError> {
-    let silent = silent(conn, clock, request).await?;
-    let Some(now) = silent.first().map(|it| it.now) else {
-        return Ok(Vec::new());
-    };
-    let mut writes = Writes::new(now);
-    let mut reclaimed = Vec::with_capacity(silent.len());
-    for Loaded { run, line, .. } in silent {
-        let Some(previous) = run.lease() else {
-            continue;
-        };
-        let mut change = Change::Reclaim(Reclaim {
-            max_stalled: request.max_stalled,
-            expired_only: request.expired_only,
-            closing: None,
-        });
-        if needs_closing(&mut change, &run)
-            && let Some(closing) = change.closing_mut()
-        {
-            *closing = journal::closing(conn, &run).await?;
-        }
-        let (applied, _) =
-            decide(&mut writes, &run, line, change).map_err(RunStoreError::Refused)?;
-        reclaimed.push(Reclaimed {
-            previous,
-            resume_turn: applied.run.progress.resume_turn,
-            status: applied.run.state.status(),
-            events: applied.events,
-        });
-    }
-    let stored = store::store(conn, &writes).await?;
-    reclaimed.retain(|it| stored.has(it.previous.run));
-    Ok(reclaimed)
-}
-
-/// Locks what is silent, and reads it then: a statement that locks reads the messages as they were
-/// before it got the lock.
-async fn silent(
-    conn: &mut PgConnection,
-    clock: &StoreClock,
-    request: ReclaimRequest,
-) -> Result<Vec<Loaded>, Error> {
-    let rows = sqlx::query(SILENT)
-        .bind(clock.given())
-        .bind(request.expired_only)
-        .bind(i64::from(request.limit))
-        .fetch_all(&mut *conn)
-        .await?;
-    let locked: Vec<RunId> = rows::all(&rows, rows::run_id)?;
-    if locked.is_empty() {
-        return Ok(Vec::new());
-    }
-    let locked: Vec<_> = locked.into_iter().map(|run| run.0).collect();
-    let rows = sqlx::query(LOCKED)
-        .bind(clock.given())
-        .bind(locked)
-        .fetch_all(conn)
-        .await?;
-    readable(&rows, "a run cannot be taken back")
-}
-
-/// What can be read of `rows`; of the others the log is told that `what`.
-pub(super) fn readable(rows: &[sqlx::postgres::PgRow], what: &str) -> Result<Vec<Loaded>, Error> {
-    let mut loaded = Vec::with_capacity(rows.len());
-    for row in rows {
-        match Loaded::new(row) {
-            Ok(run) => loaded.push(run),
-            Err(error @ Error::Unreadable { .. }) => tracing::error!(%error, "{what}"),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(loaded)
 }
 
 /// The leases that a renewal found in force.
