@@ -5,9 +5,9 @@
 //! * Several processes share the database, so every check is a lock, or a condition on the row that is
 //!   updated: a statement's subqueries are read before it waits for a lock.
 //! * A change is one statement where it can be one. Every use of a connection runs in a task of its
-//!   own ([`pool`]), which dropping the caller does not interrupt and whose time is bounded.
-//! * One connection is kept for renewals and sweeps ([`lane`]), on a runtime of its own.
-//! * The database's clock decides every moment ([`clock`]), unless a test brings one.
+//!   own (`pool`), which dropping the caller does not interrupt and whose time is bounded.
+//! * One connection is kept for renewals and sweeps (`lane`), on a runtime of its own.
+//! * The database's clock decides every moment (`clock`), unless a test brings one.
 //! * Rows are decoded in one place (`rows`), and what cannot be decoded names its column.
 
 mod agents;

@@ -10,7 +10,7 @@
 //! Where there is none of them a test fails and says what to install: it is never left out.
 //!
 //! A process starts one server, which all of its tests share, and which ends with the process, however
-//! that ends ([`guardian`]). Tests that stop and restart a server have a [`Cluster`] of their own.
+//! that ends (`guardian`). Tests that stop and restart a server have a [`Cluster`] of their own.
 
 mod cluster;
 mod container;
