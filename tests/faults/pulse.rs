@@ -1,6 +1,7 @@
 //! How much of the machine is there for a scenario. Promises about time hold on a machine that has time: where
 //! others take it, times are told and not judged.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -10,6 +11,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// How much a busy thread has to get of a core, half of the time at least.
 const ENOUGH: f64 = 0.15;
+
+/// How much it has to get at the worst of times, which are so many looks long.
+const AT_WORST: f64 = 0.1;
+const MOMENT: u16 = 6;
 
 /// How long it is busy, and how often.
 const BUSY: Duration = Duration::from_millis(12);
@@ -42,15 +47,37 @@ impl Pulse {
 
     /// What a busy thread got of a core, half of the time at least.
     pub(crate) fn share(&self) -> f64 {
-        let shares = self.shares.lock();
-        let mut shares = shares.unwrap_or_else(PoisonError::into_inner).clone();
+        let mut shares = self.shares();
         shares.sort_by(f64::total_cmp);
         shares.get(shares.len() / 2).copied().unwrap_or(1.0)
     }
 
+    /// What it got in the worst moment that is long enough for a lease to run out.
+    fn worst(&self) -> f64 {
+        let shares = self.shares();
+        let moments = shares.windows(MOMENT.into());
+        let means = moments.map(|moment| moment.iter().sum::<f64>() / f64::from(MOMENT));
+        means.fold(1.0, f64::min)
+    }
+
     /// Whether that is enough to judge times.
     pub(crate) fn is_enough(&self) -> bool {
-        self.share() >= ENOUGH
+        self.share() >= ENOUGH && self.worst() >= AT_WORST
+    }
+
+    fn shares(&self) -> Vec<f64> {
+        let shares = self.shares.lock();
+        shares.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Display for Pulse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (share, worst) = (self.share(), self.worst());
+        write!(
+            f,
+            "a busy thread got {share:.2} of a core, {worst:.2} at worst"
+        )
     }
 }
 

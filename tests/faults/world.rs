@@ -259,8 +259,7 @@ impl World {
             report.violations.push(what);
         }
         if !self.pulse.is_enough() {
-            let share = self.pulse.share();
-            report.too_busy = Some(format!("a busy thread got {share:.2} of a core"));
+            report.too_busy = Some(self.pulse.to_string());
         }
         let expect = &Expect {
             // A store's clock is set by answers, which come late then.
@@ -286,10 +285,7 @@ impl World {
         summarize(&mut report, &story, &recoveries);
         report.line(
             "watch",
-            format!(
-                "{looks} looks into the database; a busy thread got {:.2} of a core",
-                self.pulse.share()
-            ),
+            format!("{looks} looks into the database; {}", self.pulse),
         );
         report.title = format!(
             "{} on {}, {} replicas, seed {}",
