@@ -11,8 +11,8 @@
 //!
 //! * Settings are not sent at start-up (a pooler refuses those that it cannot keep track of) but with
 //!   `begin`, in the same round trip, for the transaction alone. A statement without a transaction has
-//!   only the client's own bound there; an operator who wants the server's as well gives the role
-//!   `statement_timeout` and `lock_timeout`.
+//!   only the client's own bound there, and its plan may be one for small tables; an operator gives the
+//!   role what he wants of the settings (`alter role … set enable_seqscan = off`).
 //! * Prepared statements are used: the pooler must keep track of them, as `PgBouncer` does from 1.21 on.
 //! * Migrations, the listener and the kept connection take the direct URL.
 //!
