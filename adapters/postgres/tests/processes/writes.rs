@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use futures::future::join;
 use hango_conformance::{Fixture, TTL, no_limits, owner};
 use hango_domain::RunId;
 use hango_domain::access::Scope;
 use hango_domain::run::{Answer, Change, End, RunState, RunStatus, TransitionError};
-use hango_ports::Stores;
 use hango_ports::run_store::{ReclaimRequest, RunStoreError, Written};
+use hango_ports::{StoreFailure, Stores};
 use sqlx::Connection;
 
 use super::{Processes, claim};
@@ -96,6 +97,37 @@ async fn a_zombie_that_waited_for_its_row_writes_nothing() {
     let record = fixture.on_record(&place, zombie.run).await;
     assert_eq!(record.run.state, RunState::Queued);
     assert_eq!((record.events.len(), record.messages.len()), (5, 1));
+}
+
+/// Nobody knows what became of a write whose connection died: it is made again as it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_whose_connection_died_can_be_made_again() {
+    let processes = Processes::start().await;
+    let fixture = &processes.fixture;
+    let (place, lease) = fixture.running().await;
+    let mut somebody = processes.somebody().await;
+    let mut holding = somebody.begin().await.expect("a transaction begins");
+    let lock = sqlx::query("select from runs where id = $1 for update");
+    let lock = lock.bind(lease.run.0).execute(&mut *holding).await;
+    lock.expect("a row can be locked");
+    let end: End = fixture.finish(lease, 1);
+
+    let killing = async {
+        processes.somebody_waits().await;
+        let killed = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+             where datname = current_database() and wait_event_type = 'Lock'";
+        assert_eq!(processes.count(killed).await, 1);
+    };
+    let (unknown, ()) = join(fixture.write(Change::Finish(end.clone())), killing).await;
+
+    let unavailable = RunStoreError::Failure(StoreFailure::Unavailable("".into()));
+    let unknown = unknown.expect_err("the connection is gone");
+    assert_eq!(unknown.to_string(), unavailable.to_string());
+    holding.rollback().await.expect("a transaction ends");
+    let written = fixture.written(Change::Finish(end)).await;
+    assert_eq!(written.status, RunStatus::Succeeded);
+    let record = fixture.on_record(&place, lease.run).await;
+    assert_eq!(record.messages.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
