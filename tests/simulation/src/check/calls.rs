@@ -65,15 +65,6 @@ impl Calls {
         self.claims.push((lease, at));
     }
 
-    /// Whether something is going on under that claim.
-    pub(super) fn executes(&self, lease: Lease) -> bool {
-        self.all.values().any(|call| {
-            call.to.is_none()
-                && (call.process, call.run, call.attempt)
-                    == (process_of(lease), lease.run, lease.attempt)
-        })
-    }
-
     /// When something that had to end by `by` had to end really, its process having been held up.
     fn excused(&self, process: Process, by: Duration) -> Duration {
         let mut held_up = self.held_up.iter().filter(|(it, ..)| *it == process);
@@ -239,6 +230,16 @@ impl History {
                 ));
             }
             let cancel = self.lines.get(&call.run).and_then(|line| line.cancel);
+            let orphaned = self
+                .claims
+                .orphaned
+                .iter()
+                .find(|(lease, _)| (process_of(**lease), lease.run, lease.attempt) == key);
+            if let Some((lease, at)) = orphaned
+                && to > excused(*at + AT_ONCE)
+            {
+                wrong.push((*at, format!("{lease:?} is called an orphan and goes on")));
+            }
             // While a write cannot be made, calls beside it go on.
             if let Some(cancel) = cancel
                 && !self.plan.has_store_trouble()
