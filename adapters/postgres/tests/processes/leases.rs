@@ -109,13 +109,14 @@ async fn a_former_attempt_keeps_nobodys_lease_alive() {
     let before = fixture.on_record(&place, lease.run).await;
     fixture.clock.advance(TTL / 2);
 
-    let renewal = fixture.stores.runs.renew(owner(1), vec![held(stale)], TTL);
+    // And nobody keeps another's, though he names it.
+    for (by, named) in [(owner(1), stale), (owner(2), lease)] {
+        let renewal = fixture.stores.runs.renew(by, vec![held(named)], TTL);
 
-    assert_eq!(
-        renewal.await.expect("losing is no error").lost,
-        [held(stale)]
-    );
-    assert_eq!(fixture.on_record(&place, lease.run).await, before);
+        let renewal = renewal.await.expect("losing is no error");
+        assert_eq!(renewal.lost, [held(named)]);
+        assert_eq!(fixture.on_record(&place, lease.run).await, before);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
