@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::next::Next;
 use super::{TransitionError, lost};
-use crate::OwnerId;
 use crate::event::EventKind;
 use crate::journal;
 use crate::run::{
     AfterTurn, Answer, Boundary, Closing, End, GiveBack, Lease, Outcome, Reclaim, Record, Repair,
     RequeueReason, Resume, Retry, RunError, RunErrorCode, RunState, StartedCall,
 };
+use crate::{OwnerId, RunId};
 
 /// The longest wait that repeated reclaims put before a run.
 const MAX_STALL_DELAY: Duration = Duration::from_mins(5);
@@ -239,7 +239,7 @@ impl Next {
         } else {
             self.requeue(
                 RequeueReason::LeaseExpired,
-                stall_delay(stalled),
+                stall_delay(stalled, self.run.id),
                 change.closing.as_ref(),
             );
         }
@@ -247,12 +247,16 @@ impl Next {
     }
 }
 
-/// The wait after the `stalled`-th reclaim in a row: none after the first, then doubling.
-fn stall_delay(stalled: u32) -> Duration {
-    match stalled.checked_sub(2) {
-        None => Duration::ZERO,
-        Some(doublings) => Duration::from_secs(1)
-            .saturating_mul(2_u32.saturating_pow(doublings.min(16)))
-            .min(MAX_STALL_DELAY),
-    }
+/// The wait after the `stalled`-th reclaim in a row: none after the first, then doubling, and longer by a
+/// share of it that is the run's own. Runs that one fault hit come back apart, so that those that did
+/// no harm do not meet the one that did it again and again.
+fn stall_delay(stalled: u32, run: RunId) -> Duration {
+    let Some(doublings) = stalled.checked_sub(2) else {
+        return Duration::ZERO;
+    };
+    let least = Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(doublings.min(16)));
+    // The end of an id is random.
+    let [.., high, low] = run.0.into_bytes();
+    let share = u32::from(u16::from_be_bytes([high, low]));
+    (least + least * share / 65_536).min(MAX_STALL_DELAY)
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 use super::*;
+use crate::RunId;
 
 /// The run after it was claimed and reclaimed `times` times, and the second at which it is available.
 fn stalled(times: u32) -> (Run, u64) {
@@ -111,6 +114,21 @@ fn who_knows_that_no_other_process_lives_takes_a_run_back_at_once() {
 
     assert_eq!(taken.state, RunState::Queued);
     assert_eq!(taken.available_at, None);
+}
+
+#[test]
+fn runs_that_were_taken_back_together_come_back_apart() {
+    let wait = |id: u128| {
+        let run = Run {
+            id: RunId(Uuid::from_u128(id)),
+            ..stalled(1).0
+        };
+        let run = made(made(run, &claim(1), 600), &reclaim(0), 700);
+        let until = run.available_at.expect("it waits");
+        until.since(at(700)).as_millis()
+    };
+
+    assert_eq!([wait(0), wait(0x8000), wait(0xffff)], [1000, 1500, 1999]);
 }
 
 #[test]
