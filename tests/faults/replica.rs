@@ -6,6 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use hango_test_database::Guardian;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -15,9 +16,19 @@ use crate::moment::Moment;
 /// The longest that a process may take until it listens.
 const STARTS: Duration = Duration::from_secs(30);
 
+/// What ends the replicas with the harness, even one that is killed.
+const LIFE: &str = "cat >/dev/null; kill -KILL 0";
+
+/// Whoever ends all replicas that are of its group, when it is dropped or the harness ends.
+pub(crate) fn guardian() -> anyhow::Result<Guardian> {
+    Guardian::start(std::process::Command::new("sh"), LIFE, &[])
+}
+
 /// How a replica is started.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Start {
+    /// The process group of its guardian.
+    pub(crate) group: i32,
     /// Where, and where its logs are.
     pub(crate) dir: PathBuf,
     /// The variables that hango is started with.
@@ -70,6 +81,7 @@ impl Replica {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(file)
+            .process_group(start.group)
             .kill_on_drop(true)
             .spawn()
             .context("start hango")?;

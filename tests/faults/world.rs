@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use hango_test_database::Settings;
+use hango_test_database::{Guardian, Settings};
 use tempfile::TempDir;
 
 use crate::database::{Database, Kind};
@@ -18,7 +18,7 @@ use crate::monitor::Monitor;
 use crate::plan::Shape;
 use crate::pulse::Pulse;
 use crate::recovery::Recoveries;
-use crate::replica::Start;
+use crate::replica::{self, Start};
 use crate::report::{Report, seconds};
 use crate::store::Facts;
 use crate::timing::Timing;
@@ -105,6 +105,7 @@ pub(crate) struct World {
     begun: Instant,
     monitor: Monitor,
     pulse: Pulse,
+    _guardian: Guardian,
     // Last, so that nobody works in it any more when it is removed.
     dir: TempDir,
 }
@@ -182,7 +183,9 @@ impl World {
         ];
         let own = own.into_iter().chain(setup.variables);
         variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        let guardian = replica::guardian()?;
         let start = Start {
+            group: i32::try_from(guardian.group())?,
             dir: dir.path().to_owned(),
             variables,
         };
@@ -214,6 +217,7 @@ impl World {
             pulse: Pulse::start(),
             load: Load::of(&client),
             client,
+            _guardian: guardian,
             dir,
         })
     }

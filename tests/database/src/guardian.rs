@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use anyhow::Context;
 
 /// A shell that tidies up when it is dropped, or when this process ends.
-pub(crate) struct Guardian {
+pub struct Guardian {
     shell: Child,
     /// Open for as long as there is something to guard.
     alive: Option<ChildStdin>,
@@ -19,12 +19,12 @@ pub(crate) struct Guardian {
 
 impl Guardian {
     /// Starts `script`, which has to wait for the end of its input at the right place, in `shell`; the
-    /// command may have a user and variables already.
-    pub(crate) fn start(
-        mut shell: Command,
-        script: &str,
-        arguments: &[&OsStr],
-    ) -> anyhow::Result<Self> {
+    /// command may have a user and variables already. It leads a process group of its own.
+    ///
+    /// # Errors
+    ///
+    /// Where no shell can be started.
+    pub fn start(mut shell: Command, script: &str, arguments: &[&OsStr]) -> anyhow::Result<Self> {
         let mut shell = shell
             .args(["-c", script, "hango-test-database"])
             .args(arguments)
@@ -38,8 +38,19 @@ impl Guardian {
         Ok(Self { shell, alive })
     }
 
+    /// The process group of the script, which others may join: a script that ends with `kill -KILL 0` takes
+    /// them with it.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.shell.id()
+    }
+
     /// The first line that the script writes; empty if it ends without one.
-    pub(crate) fn first_word(&mut self) -> anyhow::Result<String> {
+    ///
+    /// # Errors
+    ///
+    /// Where the script writes something else than text.
+    pub fn first_word(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         if let Some(out) = self.shell.stdout.take() {
             BufReader::new(out).read_line(&mut line)?;

@@ -21,3 +21,4 @@ mod server;
 
 pub use cluster::{Cluster, Settings, Stop};
 pub use database::TestDatabase;
+pub use guardian::Guardian;

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
+use hango_test_database::Guardian;
 use tempfile::TempDir;
 
 use super::{Scenario, Task};
@@ -107,8 +108,14 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     Ok(outcome.report)
 }
 
-/// A small disk. Dropping it takes it away.
-struct Disk(TempDir);
+/// What takes a disk away; whoever still has a file there keeps it until he ends.
+const LIFE: &str = "cat >/dev/null; umount -l \"$1\"";
+
+/// A small disk. It is taken away when it is dropped, or the harness ends.
+struct Disk {
+    _guardian: Guardian,
+    dir: TempDir,
+}
 
 impl Disk {
     /// Makes one; `None` for whoever may not.
@@ -123,11 +130,15 @@ impl Disk {
             .arg(dir.path())
             .status()?;
         ensure!(mounted.success(), "a small disk could not be mounted");
-        Ok(Some(Self(dir)))
+        let arguments = [dir.path().as_os_str()];
+        Ok(Some(Self {
+            _guardian: Guardian::start(Command::new("sh"), LIFE, &arguments)?,
+            dir,
+        }))
     }
 
     fn path(&self) -> &Path {
-        self.0.path()
+        self.dir.path()
     }
 
     /// A directory on it that the database's server may use, whoever that is.
@@ -152,15 +163,5 @@ impl Disk {
     /// Gives the room back.
     fn clear(&self) -> anyhow::Result<()> {
         Ok(fs::remove_file(self.path().join("ballast"))?)
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        // Whoever still has a file there keeps it until he ends.
-        let gone = Command::new("umount").arg("-l").arg(self.path()).status();
-        if !gone.is_ok_and(|status| status.success()) {
-            eprintln!("{} was not unmounted", self.path().display());
-        }
     }
 }
