@@ -16,12 +16,8 @@ use crate::truth::client::Addresses;
 /// How long after its waking a replica gets no requests, and is not hit again.
 const TRUSTED_AGAIN: Duration = Duration::from_secs(1);
 
-/// A replica was stopped, wherever it was.
+/// A replica was stopped, wherever it was, or stopped by itself at a named point.
 pub(crate) const STOPPED: &str = "SIGSTOP";
-
-/// A replica stopped by itself right before it called a model or a tool. Nobody can keep it from making
-/// that call when it wakes: no check can be closer to it.
-pub(crate) const STOPPED_AT_A_CALL: &str = "stop right before a call";
 
 /// Replicas; clones are the same ones.
 #[derive(Clone)]
@@ -206,12 +202,7 @@ impl Fleet {
     }
 
     /// Stops the clock of a replica, as far as it can see, for that long.
-    pub(crate) async fn freeze(
-        &self,
-        place: usize,
-        time: Duration,
-        what: &'static str,
-    ) -> anyhow::Result<()> {
+    pub(crate) async fn freeze(&self, place: usize, time: Duration) -> anyhow::Result<()> {
         let victim = self.0.places[place].replica.lock().await;
         let (replica, owner) = victim.as_ref().context("nobody is there to be stopped")?;
         let address = replica.address.clone();
@@ -223,7 +214,7 @@ impl Fleet {
         tokio::time::sleep(time).await;
         replica.signal(Signal::CONT)?;
         drop(victim);
-        self.note(what, from, Moment::now(), held);
+        self.note(STOPPED, from, Moment::now(), held);
         // As a load balancer does that has to see it well for a while.
         tokio::time::sleep(TRUSTED_AGAIN).await;
         self.list(place, Some(address));

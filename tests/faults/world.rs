@@ -265,11 +265,6 @@ impl World {
         if !self.pulse.is_enough() {
             report.too_busy = Some(self.pulse.to_string());
         }
-        let expect = &Expect {
-            // A store's clock is set by answers, which come late then.
-            one_clock: expect.one_clock && report.too_busy.is_none(),
-            ..*expect
-        };
         let seen = self.monitor.seen();
         let looks = seen.looks;
         report.violations.extend(seen.violations);

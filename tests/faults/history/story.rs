@@ -10,7 +10,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::SKEW;
-use crate::fleet::{Fault, STOPPED_AT_A_CALL};
+use crate::fleet::{Fault, STOPPED};
 use crate::moment::Moment;
 use crate::store::EventRow;
 use crate::truth::client::{Client, Log};
@@ -122,10 +122,12 @@ impl Story {
         self.asked.get(&told.input).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether somebody who held that run had stopped right before a call, and woke just then.
+    /// Whether somebody who held that run had stopped, and woke just then. One who stopped between his
+    /// last look at his lease and a call's first byte makes that call when he wakes: no look can be closer
+    /// to it. That nothing else is begun then is held by tests that stop a process at one place.
     pub(crate) fn is_of_a_sleeper(&self, told: &Told, at: Moment) -> bool {
         let sleepers = self.faults.iter();
-        let mut sleepers = sleepers.filter(|fault| fault.what == STOPPED_AT_A_CALL);
+        let mut sleepers = sleepers.filter(|fault| fault.what == STOPPED);
         sleepers.any(|fault| {
             let held = fault.held.iter().any(|(run, _)| *run == told.id);
             held && at >= fault.until.minus(SKEW) && at <= fault.until.plus(Duration::from_secs(1))

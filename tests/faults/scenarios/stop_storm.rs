@@ -9,7 +9,7 @@ use super::kill_storm::victim;
 use super::{Scenario, Task};
 use crate::database::Kind;
 use crate::dice::Dice;
-use crate::fleet::{STOPPED, STOPPED_AT_A_CALL};
+use crate::fleet::STOPPED;
 use crate::history::Expect;
 use crate::history::story::Story;
 use crate::moment::Moment;
@@ -40,9 +40,6 @@ const POINTS: [&str; 12] = [
     "store.renew.before",
 ];
 
-/// Those of them behind which a model or a tool is called at once.
-const CALLS: [&str; 2] = ["provider.stream.before", "tool.call.before"];
-
 /// The longest wait for a replica that is to stop at a point.
 const REACHES: Duration = Duration::from_secs(5);
 
@@ -65,20 +62,16 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     for stop in 0..stops {
         tokio::time::sleep(dice.millis(200, 1500)).await;
         let victim = victim(&world, &mut dice).await;
-        let mut what = STOPPED;
         if stop % 2 == 1 {
             let point = POINTS[(stop / 2 + first) % POINTS.len()];
             if stop_at(&world, victim, point, &mut dice).await? {
                 reached += 1;
-                if CALLS.contains(&point) {
-                    what = STOPPED_AT_A_CALL;
-                }
             }
         }
         let fleet = world.fleet.clone();
-        asleep.push(tokio::spawn(async move {
-            fleet.freeze(victim, time, what).await
-        }));
+        asleep.push(tokio::spawn(
+            async move { fleet.freeze(victim, time).await },
+        ));
         // Its place is empty before the next one is chosen.
         while world.fleet.listening().contains(&victim) {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -154,7 +147,7 @@ async fn stop_at(
 fn noticed(story: &Story, lines: &[Value]) -> Vec<Option<Duration>> {
     let mut noticed = Vec::new();
     let stops = story.faults.iter();
-    for fault in stops.filter(|fault| [STOPPED, STOPPED_AT_A_CALL].contains(&fault.what)) {
+    for fault in stops.filter(|fault| fault.what == STOPPED) {
         for (run, attempt) in &fault.held {
             let told = story.runs.iter().find(|told| told.id == *run);
             let taken = told.into_iter().flat_map(|told| &told.events).any(|event| {

@@ -6,6 +6,7 @@
 //! and the write decided again. Only that decision is final.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hango_domain::event::Event;
 use hango_domain::run::{Applied, Change, Lease, Run};
@@ -104,6 +105,7 @@ impl PostgresStore {
         whole: bool,
     ) -> Result<Option<Written>, RunStoreError> {
         let writes = Arc::new(writes);
+        let asked = Instant::now();
         let stored = self.pool.run(move |conn| {
             let writes = Arc::clone(&writes);
             Box::pin(async move { store::store(conn, &writes).await })
@@ -111,7 +113,7 @@ impl PostgresStore {
         let stored: Result<store::Stored, Error> = stored.await;
         let stored = stored?;
         if let Some(now) = stored.now {
-            self.clock.told(now);
+            self.clock.told(now, asked);
         }
         let Some(standing) = stored.standing(applied.run.id, known) else {
             return Ok(None);

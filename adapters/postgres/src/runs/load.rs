@@ -1,5 +1,7 @@
 //! Reading runs to change them, with all that a change has to know.
 
+use std::time::Instant;
+
 use hango_domain::access::Visibility;
 use hango_domain::run::Run;
 use hango_domain::session::SessionLine;
@@ -100,13 +102,14 @@ pub(crate) async fn load(
     clock: &StoreClock,
     run: RunId,
 ) -> Result<Option<Loaded>, Error> {
+    let asked = Instant::now();
     let row = sqlx::query(LOAD)
         .bind(clock.given())
         .bind(run.0)
         .fetch_optional(conn)
         .await?;
     let loaded = row.as_ref().map(Loaded::new).transpose()?;
-    told(clock, loaded.as_ref());
+    told(clock, loaded.as_ref(), asked);
     Ok(loaded)
 }
 
@@ -117,6 +120,7 @@ pub(crate) async fn load_seen(
     seen: Visibility,
     run: RunId,
 ) -> Result<Option<Loaded>, Error> {
+    let asked = Instant::now();
     let row = sqlx::query(concat!(
         "select ",
         loaded_columns!(),
@@ -131,7 +135,7 @@ pub(crate) async fn load_seen(
     .fetch_optional(conn)
     .await?;
     let loaded = row.as_ref().map(Loaded::new).transpose()?;
-    told(clock, loaded.as_ref());
+    told(clock, loaded.as_ref(), asked);
     Ok(loaded)
 }
 
@@ -168,8 +172,8 @@ pub(crate) async fn pending(
     rows::all(&rows, Loaded::new)
 }
 
-fn told(clock: &StoreClock, loaded: Option<&Loaded>) {
+fn told(clock: &StoreClock, loaded: Option<&Loaded>, asked: Instant) {
     if let Some(loaded) = loaded {
-        clock.told(loaded.now);
+        clock.told(loaded.now, asked);
     }
 }

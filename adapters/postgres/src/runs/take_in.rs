@@ -1,6 +1,8 @@
 //! Taking a run in with one statement, which repeats the domain's condition: it is asked again of the
 //! session's row as it is when nobody else has it.
 
+use std::time::Instant;
+
 use hango_domain::access::visibility;
 use hango_domain::event::{EVENT_VERSION, EventKind};
 use hango_domain::run::{MAIN_LANE, StoredMemory};
@@ -87,6 +89,7 @@ pub(super) async fn insert(
         kind: EventKind::RunQueued,
     }];
     let memory = StoredMemory::default();
+    let asked = Instant::now();
     let row = sqlx::query(TAKE_IN)
         .bind(new.id.0)
         .bind(new.session.0)
@@ -115,7 +118,7 @@ pub(super) async fn insert(
         let session = rows::session(&row)?;
         let (agent_version, session_no) = rows::place(&row)?;
         let now = rows::now(&row)?;
-        clock.told(now);
+        clock.told(now, asked);
         let run = new.clone().queued(&session, agent_version, session_no, now);
         let (run, event) = run.accepted();
         Ok(Accepted {
