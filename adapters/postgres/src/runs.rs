@@ -219,7 +219,18 @@ impl RunStore for PostgresStore {
         run: RunId,
         audit: NewAudit,
     ) -> Result<Cancelled, RunStoreError> {
-        let audit = Arc::new(audit);
+        let (audit, clock) = (Arc::new(audit), self.clock.clone());
+        let asked = self.pool.run({
+            let audit = Arc::clone(&audit);
+            move |conn| {
+                let (audit, clock) = (Arc::clone(&audit), clock.clone());
+                Box::pin(async move { cancel::ask(conn, &clock, seen, run, &audit).await })
+            }
+        });
+        let asked: Result<Option<Cancelled>, RunStoreError> = asked.await;
+        if let Some(cancelled) = asked? {
+            return Ok(cancelled);
+        }
         self.attempted(move |conn, clock| {
             let audit = Arc::clone(&audit);
             Box::pin(async move { cancel::request_cancel(conn, &clock, seen, run, &audit).await })

@@ -1,21 +1,75 @@
 //! Ending a run on request.
+//!
+//! A running run is asked with one statement, which waits for whoever writes the run and then has it:
+//! however busy its holder is, he is not in the way. A run that waits is ended behind its session's lock.
 
-use hango_domain::RunId;
+use std::time::Instant;
+
 use hango_domain::access::Visibility;
-use hango_domain::run::{Change, RunStatus};
+use hango_domain::journal::has_open_answer;
+use hango_domain::run::{Change, Run, RunStatus};
+use hango_domain::{RunId, Timestamp};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::run_store::{Cancelled, RunStoreError};
 use sqlx::PgConnection;
 
-use super::change::{decide, needs_closing};
-use super::load::load_seen;
+use super::change::decide;
+use super::load::{Loaded, load_seen};
 use super::writes::Writes;
 use super::{Undone, journal, store};
-use crate::audit;
+use crate::audit::{self, note};
 use crate::clock::StoreClock;
 use crate::error::Error;
+use crate::rows::{self, run_columns};
 
-/// Asks for the end of a run that the caller sees.
+/// Asks for the end of a running run that the caller sees and that nobody asked to end before, with the
+/// audit row: what [`Change::RequestCancel`] does to such a run. Returns it as it is then.
+pub(super) const ASK: &str = concat!(
+    "with asked as (
+         update runs r set cancel_requested_at = coalesce($4, clock_timestamp())
+         from sessions s
+         where r.id = $1 and r.state = 'running' and r.cancel_requested_at is null
+           and s.id = r.session_id
+           and case when s.tenant_id = $2 then $3::uuid is null or s.created_by = $3 else false end
+         returning ",
+    run_columns!(),
+    ", r.cancel_requested_at as now
+     ),
+     noted as (",
+    note!("$5", "now", "asked"),
+    ")
+     select * from asked"
+);
+
+/// Asks for the end of a running run; `None` where there is none to be asked.
+pub(super) async fn ask(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    seen: Visibility,
+    run: RunId,
+    audit: &NewAudit,
+) -> Result<Option<Cancelled>, RunStoreError> {
+    let sent = Instant::now();
+    let row = sqlx::query(ASK)
+        .bind(run.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .bind(clock.given())
+        .bind(audit::document(audit))
+        .fetch_optional(conn)
+        .await
+        .map_err(Error::from)?;
+    let Some(row) = row else { return Ok(None) };
+    let now = rows::now(&row)?;
+    clock.told(now, sent);
+    let before = Run {
+        cancel_requested_at: None,
+        ..rows::run(&row)?.run
+    };
+    asked_of(before, now).map(Some)
+}
+
+/// Asks for the end of a run that the caller sees, however it stands.
 pub(super) async fn request_cancel(
     conn: &mut PgConnection,
     clock: &StoreClock,
@@ -24,31 +78,61 @@ pub(super) async fn request_cancel(
     audit: &NewAudit,
 ) -> Result<Cancelled, Undone> {
     let loaded = load_seen(conn, clock, seen, run).await?;
-    let mut loaded = loaded.ok_or(RunStoreError::NotFound)?;
-    if loaded.run.state.status() == RunStatus::Queued {
-        // The session before a run that waits, as a claim does.
-        lock_session_of(conn, run).await?;
-        let again = load_seen(conn, clock, seen, run).await?;
-        loaded = again.ok_or(RunStoreError::NotFound)?;
-        if loaded.run.state.status() != RunStatus::Queued {
-            return Err(Undone::InTheWay);
+    let Loaded {
+        run: found, now, ..
+    } = loaded.ok_or(RunStoreError::NotFound)?;
+    match found.state.status() {
+        RunStatus::Queued => end_waiting(conn, clock, seen, run, audit).await,
+        RunStatus::Running if found.cancel_requested_at.is_none() => {
+            // It was claimed a moment ago.
+            let asked = ask(conn, clock, seen, run, audit).await?;
+            asked.ok_or(Undone::InTheWay)
+        }
+        // There is nothing to be written.
+        RunStatus::Running | RunStatus::Succeeded | RunStatus::Failed | RunStatus::Cancelled => {
+            Ok(asked_of(found, now)?)
         }
     }
-    let asked_before = loaded.run.cancel_requested_at.is_some();
-    let mut change = Change::RequestCancel { closing: None };
-    if needs_closing(&mut change, &loaded.run) && loaded.run.state.status() == RunStatus::Queued {
-        let closing = journal::closing(conn, &loaded.run).await?;
-        change = Change::RequestCancel { closing };
+}
+
+/// What comes of asking, where it writes no more than the request.
+fn asked_of(run: Run, now: Timestamp) -> Result<Cancelled, RunStoreError> {
+    let applied = run.apply(&Change::RequestCancel { closing: None }, now);
+    let applied = applied.map_err(RunStoreError::Refused)?;
+    Ok(Cancelled {
+        run: applied.run,
+        events: applied.events,
+    })
+}
+
+/// Ends a run that waits.
+async fn end_waiting(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    seen: Visibility,
+    run: RunId,
+    audit: &NewAudit,
+) -> Result<Cancelled, Undone> {
+    // The session before a run that waits, as a claim does.
+    lock_session_of(conn, run).await?;
+    let loaded = load_seen(conn, clock, seen, run).await?;
+    let loaded = loaded.ok_or(RunStoreError::NotFound)?;
+    if loaded.run.state.status() != RunStatus::Queued {
+        return Err(Undone::InTheWay);
     }
+    let closing = if has_open_answer(&loaded.run) {
+        journal::closing(conn, &loaded.run).await?
+    } else {
+        None
+    };
+    let change = Change::RequestCancel { closing };
     let mut writes = Writes::new(loaded.now);
     let (applied, _) =
         decide(&mut writes, &loaded.run, loaded.line, change).map_err(RunStoreError::Refused)?;
-    if !asked_before {
-        if !store::store(conn, &writes).await?.has(run) {
-            return Err(Undone::InTheWay);
-        }
-        audit::add(conn, audit, loaded.now).await?;
+    if !store::store(conn, &writes).await?.has(run) {
+        return Err(Undone::InTheWay);
     }
+    audit::add(conn, audit, loaded.now).await?;
     Ok(Cancelled {
         run: applied.run,
         events: applied.events,

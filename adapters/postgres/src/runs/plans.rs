@@ -10,7 +10,7 @@ use hango_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::store::Shape;
-use super::{context, eligible, load, read, reclaim, renew, store};
+use super::{cancel, context, eligible, load, read, reclaim, renew, store};
 use crate::open::SETTINGS;
 use crate::{Options, PostgresStore};
 
@@ -62,7 +62,8 @@ const WAYS: [(&str, &str); 5] = [
     ("tool_calls", "tool_calls_pkey"),
 ];
 
-const STATEMENTS: [&str; 16] = [
+const STATEMENTS: [&str; 17] = [
+    cancel::ASK,
     eligible::ELIGIBLE,
     eligible::ELIGIBLE_ALONE,
     eligible::LOCK_TENANTS,

@@ -76,13 +76,18 @@ impl Processes {
     async fn somebody_waits(&self) {
         let waiting = "select count(*) from pg_stat_activity
              where datname = current_database() and wait_event_type = 'Lock'";
+        self.until(waiting).await;
+    }
+
+    /// Returns when a statement counts something.
+    async fn until(&self, statement: &'static str) {
         let until = async {
-            while self.count(waiting).await == 0 {
+            while self.count(statement).await == 0 {
                 tokio::task::yield_now().await;
             }
         };
         let waited = tokio::time::timeout(BOUND, until).await;
-        waited.expect("somebody waits for a lock");
+        waited.expect("it comes to be");
     }
 
     /// Runs, each in a session of its own.

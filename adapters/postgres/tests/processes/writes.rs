@@ -9,7 +9,7 @@ use hango_domain::access::Scope;
 use hango_domain::run::{Answer, Change, End, RunState, RunStatus, TransitionError};
 use hango_ports::run_store::{ReclaimRequest, RunStoreError, Written};
 use hango_ports::{StoreFailure, Stores};
-use sqlx::Connection;
+use sqlx::{AssertSqlSafe, Connection};
 
 use super::{Processes, claim};
 
@@ -147,6 +147,46 @@ async fn a_cancel_by_another_process_is_told_by_the_holders_next_write() {
     assert!(written.standing.cancel_requested);
     let cancels = fixture.stores.runs.cancels(owner(1)).await;
     assert_eq!(cancels.expect("reads work"), [lease]);
+}
+
+/// A holder who records one result after the other: between any reading of his run and a write of it he
+/// has written it again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_holder_who_writes_all_the_time_does_not_keep_a_cancel_out() {
+    let processes = Processes::start().await;
+    let fixture = &processes.fixture;
+    let (place, lease) = fixture.running().await;
+    let writing = format!(
+        "do $$
+         declare gap timestamptz;
+         begin
+             for n in 1..2000 loop
+                 update runs set last_write = gen_random_uuid()
+                 where id = '{}' and cancel_requested_at is null;
+                 exit when not found;
+                 perform pg_sleep(0.002);
+                 commit;
+                 gap := clock_timestamp() + interval '300 microseconds';
+                 while clock_timestamp() < gap loop end loop;
+             end loop;
+         end $$",
+        lease.run
+    );
+    let mut somebody = processes.somebody().await;
+    let busy = tokio::spawn(async move {
+        sqlx::raw_sql(AssertSqlSafe(writing))
+            .execute(&mut somebody)
+            .await
+    });
+    let begun = "select count(*) from runs where last_write is not null";
+    processes.until(begun).await;
+
+    cancel(&processes.other, fixture, &place.owner, lease.run).await;
+
+    let written = busy.await.expect("it does not panic");
+    written.expect("a row can be written");
+    let run = fixture.on_record(&place, lease.run).await.run;
+    assert_eq!(run.cancel_requested_at, Some(fixture.now()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
