@@ -41,7 +41,8 @@ async fn stored(store: &PostgresStore, change: Change, believed: fn(Run) -> Run)
     written.expect("the statement works").has(run)
 }
 
-async fn running() -> (Arc<PostgresStore>, Fixture, Place, Lease, TestDatabase) {
+/// A store that holds a run.
+pub(super) async fn running() -> (Arc<PostgresStore>, Fixture, Place, Lease, TestDatabase) {
     let database = TestDatabase::new().await;
     let clock = Arc::new(ManualClock::default());
     let options = Options {

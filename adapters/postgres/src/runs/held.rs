@@ -11,9 +11,11 @@ use hango_domain::run::{Lease, Run};
 use hango_domain::session::SessionLine;
 use hango_domain::{OwnerId, RunId};
 use hango_ports::run_store::Standing;
+use serde_json::Map;
 
 /// A run as it was after the last write of this process.
 pub(crate) struct Remembered {
+    /// The run; see [`HeldRuns::keep`].
     pub(crate) run: Run,
     /// Where its session stood; of this only the number of the last message is sure.
     pub(crate) line: SessionLine,
@@ -26,10 +28,13 @@ pub(crate) struct Remembered {
 pub(crate) struct HeldRuns(Mutex<BTreeMap<RunId, Remembered>>);
 
 impl HeldRuns {
-    /// Remembers a run that is held; forgets one that is not.
-    pub(crate) fn keep(&self, it: Remembered) {
+    /// Remembers a run that is held; forgets one that is not. What its client sent is not remembered: it
+    /// can be large, and no change reads it once the run was claimed.
+    pub(crate) fn keep(&self, mut it: Remembered) {
         let run = it.run.id;
         if it.run.lease().is_some() {
+            it.run.input = Vec::new();
+            it.run.metadata = Map::new();
             self.lock().insert(run, it);
         } else {
             self.lock().remove(&run);
@@ -53,5 +58,25 @@ impl HeldRuns {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RunId, Remembered>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fence::running;
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_client_sent_is_not_remembered_of_the_run_that_is_held() {
+        let (store, fixture, place, lease, _guard) = running().await;
+
+        let remembered = store.held.take(lease).map(|it| it.run);
+
+        let held = Run {
+            input: Vec::new(),
+            metadata: Map::new(),
+            ..fixture.on_record(&place, lease.run).await.run
+        };
+        assert_eq!(remembered, Some(held));
     }
 }
