@@ -16,6 +16,8 @@ const DISK_FULL: &str = "53100";
 const DATA_CORRUPTED: &str = "XX001";
 const INDEX_CORRUPTED: &str = "XX002";
 const TOO_MANY_CONNECTIONS: &str = "53300";
+/// Somebody left a transaction open that has failed.
+const FAILED_TRANSACTION: &str = "25P02";
 /// The server is a standby, perhaps since a failover.
 const READ_ONLY: &str = "25006";
 /// Among others: a statement was prepared before the schema was changed.
@@ -134,7 +136,9 @@ pub(crate) fn spoils(error: &(dyn std::error::Error + 'static)) -> bool {
         return true;
     }
     let code = driver(error).and_then(code);
-    code.is_some_and(|code| code == READ_ONLY || code.starts_with(CLASS_INTERNAL))
+    code.is_some_and(|code| {
+        code == READ_ONLY || code == FAILED_TRANSACTION || code.starts_with(CLASS_INTERNAL)
+    })
 }
 
 /// Whether a server that cannot be reached may be there soon: it starts, or has no room at the moment.

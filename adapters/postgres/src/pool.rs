@@ -196,8 +196,12 @@ where
     F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>>,
     E: From<Error>,
 {
+    // A `begin` of several statements that is refused half-way leaves a transaction open, and the driver
+    // does not know of it.
+    fate.sound = false;
     let transaction = conn.begin_with(begin).await;
     let mut transaction = transaction.map_err(Error::from)?;
+    fate.sound = true;
     fate.begun = true;
     match work(&mut transaction).await {
         Ok(done) => {

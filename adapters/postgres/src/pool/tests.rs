@@ -110,6 +110,42 @@ async fn an_error_undoes_the_transaction() {
     assert!(things(&pool).await.is_empty());
 }
 
+/// A server that is nearly PostgreSQL may not know one of the settings.
+#[tokio::test]
+async fn a_begin_that_is_refused_half_way_leaves_no_transaction_open() {
+    let database = TestDatabase::new().await;
+    let refused = Limits {
+        begin: "begin; set local no_such_setting = 1",
+        ..limits(database.url(), 1)
+    };
+    let pool = Pool::new(refused, Handle::current());
+
+    let refused = add(&pool, 1).await.expect_err("there is no such setting");
+
+    assert!(refused.to_string().contains("no_such_setting"), "{refused}");
+    assert!(is_whole(&pool, 1).await);
+}
+
+#[tokio::test]
+async fn a_connection_in_a_failed_transaction_is_not_used_again() {
+    let (pool, _database) = pool(1).await;
+    let fail = pool.run(|conn| {
+        Box::pin(async {
+            let failed = sqlx::raw_sql("begin; select 1 / 0").execute(conn).await;
+            assert!(failed.is_err());
+            Ok::<_, Error>(())
+        })
+    });
+    fail.await.expect("it says nothing of it");
+
+    let read = pool.read(|conn| {
+        let query = sqlx::query("select 1");
+        Box::pin(async { Ok::<_, Error>(query.execute(conn).await?) })
+    });
+    read.await.expect_err("the transaction has failed");
+    assert!(is_whole(&pool, 1).await);
+}
+
 fn intended((): ()) -> Result<(), Error> {
     panic!("as intended")
 }
