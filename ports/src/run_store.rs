@@ -50,7 +50,7 @@ pub trait RunStore: Send + Sync {
     /// Reads a run; `None` when there is none for this caller.
     async fn find(&self, seen: Visibility, run: RunId) -> Result<Option<Run>, RunStoreError>;
 
-    /// Reads runs, newest first.
+    /// Reads runs, newest first. A page goes on without those that cannot be read, which the log is told.
     async fn list(
         &self,
         seen: Visibility,

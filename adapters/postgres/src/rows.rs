@@ -27,8 +27,8 @@ use crate::error::Error;
 pub(crate) use identities::{api_key, credential, tenant, user};
 pub(crate) use messages::{message, tool_call};
 pub(crate) use runs::{
-    ReadRun, Told, Truth, agent_snapshot, events, lease, now, place, renewed, run, run_columns,
-    run_id, run_of, session_of, standing, truth,
+    ReadRun, Told, Truth, agent_snapshot, events, lease, now, place, position, renewed, run,
+    run_columns, run_id, run_of, session_of, standing, truth,
 };
 pub(crate) use sessions::{agent, audit_row, session, session_line};
 

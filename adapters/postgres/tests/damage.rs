@@ -7,7 +7,8 @@ use hango_conformance::{Fixture, ManualClock, TTL, no_limits, owner};
 use hango_domain::RunId;
 use hango_domain::run::{Change, RunStatus};
 use hango_ports::StoreFailure;
-use hango_ports::run_store::{ReclaimRequest, RunStoreError};
+use hango_ports::page::PageRequest;
+use hango_ports::run_store::{ReclaimRequest, RunFilter, RunStoreError};
 use hango_postgres::{Options, PostgresStore};
 use hango_test_database::TestDatabase;
 
@@ -163,4 +164,35 @@ async fn a_run_whose_journal_cannot_be_read_ends_all_the_same() {
     let found = fixture.stores.runs.find(place.seen(), run).await;
     let status = found.expect("reads work").map(|run| run.state.status());
     assert_eq!(status, Some(RunStatus::Cancelled));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_goes_on_without_the_runs_that_cannot_be_read() {
+    let (fixture, database) = fixture().await;
+    let place = fixture.place().await;
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        runs.push(fixture.run(&place).await.id);
+    }
+    for (run, change) in [(1, "metadata = '7'"), (2, "trace_id = 'nowhere'")] {
+        let change = format!("update runs set {change} where id = '{}'", runs[run]);
+        damage(&database, change).await;
+    }
+
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let request = PageRequest { limit: 2, after };
+        let stored = &fixture.stores.runs;
+        let page = stored
+            .list(place.seen(), RunFilter::default(), request)
+            .await;
+        let page = page.expect("reads work");
+        pages.push(page.items.iter().map(|run| run.id).collect::<Vec<_>>());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+
+    assert_eq!(pages, [[runs[3]], [runs[0]]]);
 }

@@ -21,7 +21,7 @@ use crate::error::Error;
 pub(crate) use identities::{api_key, tenant, user};
 pub(crate) use messages::{event, message, tool_call};
 pub(crate) use runs::{
-    ReadRun, agent_snapshot, lease, run, run_columns, run_id, session_line, standing,
+    ReadRun, agent_snapshot, lease, position, run, run_columns, run_id, session_line, standing,
 };
 pub(crate) use sessions::{agent, audit_row, session};
 

@@ -8,7 +8,8 @@ use hango_domain::RunId;
 use hango_domain::event::EVENT_VERSION;
 use hango_domain::run::{Change, RunStatus};
 use hango_ports::StoreFailure;
-use hango_ports::run_store::{ReclaimRequest, RunStoreError};
+use hango_ports::page::PageRequest;
+use hango_ports::run_store::{ReclaimRequest, RunFilter, RunStoreError};
 use hango_sqlite::{Options, SqliteStore};
 use serde_json::json;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -196,4 +197,35 @@ async fn what_a_newer_build_told_of_a_run_is_passed_on() {
     assert_eq!(events[..3], before[..3]);
     assert_eq!((events.len(), events[3].n), (4, 4));
     assert_eq!(serde_json::to_value(&events[3].kind).ok(), Some(told));
+}
+
+#[tokio::test]
+async fn a_list_goes_on_without_the_runs_that_cannot_be_read() {
+    let (fixture, dir) = fixture().await;
+    let place = fixture.place().await;
+    let mut runs = Vec::new();
+    for _ in 0..4 {
+        runs.push(fixture.run(&place).await.id);
+    }
+    for (run, change) in [(1, "metadata = '7'"), (2, "trace_id = 'nowhere'")] {
+        let change = format!("update runs set {change} where id = '{}'", runs[run]);
+        damage(&dir, change).await;
+    }
+
+    let (mut pages, mut after) = (Vec::new(), None);
+    loop {
+        let request = PageRequest { limit: 2, after };
+        let stored = &fixture.stores.runs;
+        let page = stored
+            .list(place.seen(), RunFilter::default(), request)
+            .await;
+        let page = page.expect("reads work");
+        pages.push(page.items.iter().map(|run| run.id).collect::<Vec<_>>());
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+
+    assert_eq!(pages, [[runs[3]], [runs[0]]]);
 }

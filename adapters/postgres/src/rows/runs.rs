@@ -9,6 +9,7 @@ use hango_domain::run::{
     Lease, Progress, Run, RunError, RunState, RunStatus, StoredMemory, WriteId,
 };
 use hango_domain::{RunId, RunTrace, SessionId, Timestamp, UserId};
+use hango_ports::page::Position;
 use hango_ports::run_store::Standing;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -103,6 +104,15 @@ pub(crate) fn run(row: &PgRow) -> Result<ReadRun, Error> {
 /// The id of a run alone.
 pub(crate) fn run_id(row: &PgRow) -> Result<RunId, Error> {
     Columns::new(row, "runs", "id").id("id")
+}
+
+/// The place of a run in a list.
+pub(crate) fn position(row: &PgRow) -> Result<Position, Error> {
+    let columns = Columns::new(row, "runs", "id");
+    Ok(Position {
+        at: columns.time("created_at")?,
+        id: columns.id("id")?,
+    })
 }
 
 /// The claim in force of a running run.

@@ -4,13 +4,14 @@ use hango_domain::RunId;
 use hango_domain::access::Visibility;
 use hango_domain::event::Event;
 use hango_domain::run::{Run, RunStatus};
-use hango_ports::page::{Page, PageRequest, Position};
+use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::RunFilter;
 use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 
 use crate::audit::{behind, one_more};
 use crate::error::Error;
-use crate::rows::{self, integer, run_columns};
+use crate::rows::{self, ReadRun, integer, run_columns};
 
 /// A run that the caller sees.
 pub(super) async fn find(
@@ -88,7 +89,7 @@ pub(super) const LIST_PENDING: &str = listed!(
       cross join lateral (select * from runs where runs.id = pending.run_id offset 0) r"
 );
 
-/// Runs that the caller sees, newest first.
+/// Runs that the caller sees, newest first, without those that cannot be read.
 pub(super) async fn list(
     conn: &mut PgConnection,
     seen: Visibility,
@@ -115,11 +116,24 @@ pub(super) async fn list(
         .bind(one_more(page))
         .fetch_all(conn)
         .await?;
-    let runs = rows::all(&rows, |row| rows::run(row)?.whole())?;
-    Ok(Page::of(runs, page.limit, |run| Position {
-        at: run.created_at,
-        id: run.id.0,
-    }))
+    let rows = rows::all(&rows, |row| Ok((rows::position(row)?, readable(row)?)))?;
+    let page = Page::of(rows, page.limit, |(position, _)| *position);
+    Ok(Page {
+        items: page.items.into_iter().filter_map(|(_, run)| run).collect(),
+        next: page.next,
+    })
+}
+
+/// A run; `None` for one that cannot be read: a list goes on without it.
+fn readable(row: &PgRow) -> Result<Option<Run>, Error> {
+    match rows::run(row).and_then(ReadRun::whole) {
+        Ok(run) => Ok(Some(run)),
+        Err(error @ Error::Unreadable { .. }) => {
+            tracing::error!(%error, "a run is left out of a list");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// At most `limit` events of a run behind a number, in order. The first row may have some that are not

@@ -8,6 +8,7 @@ use hango_domain::run::{
 };
 use hango_domain::session::SessionLine;
 use hango_domain::{RunId, RunTrace, UserId};
+use hango_ports::page::Position;
 use hango_ports::run_store::Standing;
 use serde::de::DeserializeOwned;
 use sqlx::sqlite::SqliteRow;
@@ -98,6 +99,15 @@ pub(crate) fn run(row: &SqliteRow) -> Result<ReadRun, Error> {
 /// The id of a run alone.
 pub(crate) fn run_id(row: &SqliteRow) -> Result<RunId, Error> {
     Columns::new(row, "runs", "id").id("id")
+}
+
+/// The place of a run in a list.
+pub(crate) fn position(row: &SqliteRow) -> Result<Position, Error> {
+    let columns = Columns::new(row, "runs", "id");
+    Ok(Position {
+        at: columns.time("created_at")?,
+        id: columns.id("id")?,
+    })
 }
 
 /// The claim in force of a running run.

@@ -5,14 +5,14 @@ use hango_domain::access::Visibility;
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::event::Event;
 use hango_domain::run::{Run, RunStatus};
-use hango_ports::page::{Page, PageRequest, Position};
+use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::RunFilter;
-use sqlx::sqlite::{SqliteExecutor, SqlitePool};
+use sqlx::sqlite::{SqliteExecutor, SqlitePool, SqliteRow};
 use sqlx::types::Json;
 
 use crate::audit::{behind, one_more};
 use crate::error::Error;
-use crate::rows::{self, integer, run_columns};
+use crate::rows::{self, ReadRun, integer, run_columns};
 
 /// A run that the caller sees.
 pub(crate) async fn find<'e>(
@@ -75,7 +75,7 @@ macro_rules! listed {
     };
 }
 
-/// Runs that the caller sees, newest first.
+/// Runs that the caller sees, newest first, without those that cannot be read.
 pub(crate) async fn list(
     readers: &SqlitePool,
     seen: Visibility,
@@ -102,11 +102,24 @@ pub(crate) async fn list(
         .bind(one_more(page))
         .fetch_all(readers)
         .await?;
-    let runs = rows::all(&rows, |row| rows::run(row)?.whole())?;
-    Ok(Page::of(runs, page.limit, |run| Position {
-        at: run.created_at,
-        id: run.id.0,
-    }))
+    let rows = rows::all(&rows, |row| Ok((rows::position(row)?, readable(row)?)))?;
+    let page = Page::of(rows, page.limit, |(position, _)| *position);
+    Ok(Page {
+        items: page.items.into_iter().filter_map(|(_, run)| run).collect(),
+        next: page.next,
+    })
+}
+
+/// A run; `None` for one that cannot be read: a list goes on without it.
+fn readable(row: &SqliteRow) -> Result<Option<Run>, Error> {
+    match rows::run(row).and_then(ReadRun::whole) {
+        Ok(run) => Ok(Some(run)),
+        Err(error @ Error::Unreadable { .. }) => {
+            tracing::error!(%error, "a run is left out of a list");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// At most `limit` events of a run behind a number, in order.
