@@ -11,7 +11,8 @@
 //!   lost, those that wait are closed as well. The one that was used last goes first, so that the
 //!   others can be given up.
 //! * Work that another transaction got in the way of is repeated a few times, whole; so is what could not
-//!   begin, because its connection was lost, or prepared for a schema that has changed since.
+//!   begin, because its connection was lost, or prepared for a schema that has changed since; and what
+//!   changes nothing if it was done before, whatever became of it.
 
 mod places;
 #[cfg(test)]
@@ -40,8 +41,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What work is, and so when it may be repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    /// It changes nothing: whenever the connection was lost.
-    Read,
+    /// It changes nothing, or nothing a second time: whenever the connection was lost.
+    Repeatable,
     /// One statement, which may have been executed when the connection was lost: never then.
     Statement,
     /// It changes nothing before its `begin` is answered: when the connection was lost before that.
@@ -71,7 +72,18 @@ impl Pool {
         T: Send + 'static,
         E: From<Error> + std::error::Error + Send + Sync + 'static,
     {
-        self.perform(Kind::Read, work).await
+        self.perform(Kind::Repeatable, work).await
+    }
+
+    /// Runs `work`, which is one statement, on a connection. It may run several times, and one that was
+    /// executed before changes nothing, and says so.
+    pub(crate) async fn repeat<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>> + Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<Error> + std::error::Error + Send + Sync + 'static,
+    {
+        self.perform(Kind::Repeatable, work).await
     }
 
     /// Runs `work`, which is one statement, on a connection. It may run several times, where the
@@ -114,7 +126,7 @@ impl Pool {
         E: From<Error> + std::error::Error + Send + Sync + 'static,
     {
         let places = self.places.clone();
-        let task = async move { repeat(&places, kind, &work).await };
+        let task = async move { repeatedly(&places, kind, &work).await };
         let done = self.runtime.spawn(task.in_current_span()).await;
         // It panicked, or the runtime ends.
         done.unwrap_or_else(|_| Err(Error::Interrupted.into()))
@@ -131,8 +143,8 @@ struct Fate {
     sound: bool,
 }
 
-/// Does the work, and again where nothing of it was done and it may succeed now.
-async fn repeat<T, E, F>(places: &Places, kind: Kind, work: &F) -> Result<T, E>
+/// Does the work, and again where that does no harm and it may succeed now.
+async fn repeatedly<T, E, F>(places: &Places, kind: Kind, work: &F) -> Result<T, E>
 where
     F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>>,
     E: From<Error> + std::error::Error + 'static,
@@ -146,10 +158,10 @@ where
         };
         let done = once(places, kind, work, &mut fate).await;
         let again = done.as_ref().err().is_some_and(|error| {
-            let nothing_done = kind == Kind::Read || !fate.begun;
+            let does_no_harm = kind == Kind::Repeatable || !fate.begun;
             is_conflict(error)
                 || is_outdated(error)
-                || (is_lost(error) && fate.connected && nothing_done)
+                || (is_lost(error) && fate.connected && does_no_harm)
         });
         if !again || repeats == REPEATS {
             return done;

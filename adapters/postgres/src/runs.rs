@@ -28,6 +28,8 @@ mod reclaim;
 mod renew;
 mod store;
 mod take_in;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 use std::sync::Arc;
@@ -63,7 +65,7 @@ use fenced::{TRIES, contended};
 impl RunStore for PostgresStore {
     async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
         let (new, audit, clock) = (Arc::new(new), Arc::new(audit), self.clock.clone());
-        let taken_in = self.pool.run({
+        let taken_in = self.pool.repeat({
             let (new, audit) = (Arc::clone(&new), Arc::clone(&audit));
             move |conn| {
                 let (new, audit, clock) = (Arc::clone(&new), Arc::clone(&audit), clock.clone());
@@ -220,7 +222,7 @@ impl RunStore for PostgresStore {
         audit: NewAudit,
     ) -> Result<Cancelled, RunStoreError> {
         let (audit, clock) = (Arc::new(audit), self.clock.clone());
-        let asked = self.pool.run({
+        let asked = self.pool.repeat({
             let audit = Arc::clone(&audit);
             move |conn| {
                 let (audit, clock) = (Arc::clone(&audit), clock.clone());

@@ -1,7 +1,7 @@
 //! What the tests of this crate's insides begin with.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ pub(crate) async fn pool(connections: u32) -> (Pool, TestDatabase) {
     (Pool::new(limits, Handle::current()), database)
 }
 
-/// A way to a server, which can die silently: nothing is forwarded any more, and nothing is closed.
+/// A way to a server, which can die silently: nothing is forwarded any more, and nothing is closed. Or
+/// it loses an answer, and its connection with it.
 pub(crate) struct Proxy {
     /// Where it listens.
     pub(crate) address: SocketAddr,
@@ -45,6 +46,8 @@ struct Path {
     server: SocketAddr,
     /// Connections made before this many cuts are dead.
     cuts: AtomicU32,
+    /// Whether the next answer is lost.
+    loses: AtomicBool,
     /// What clients sent.
     sent: Mutex<Vec<u8>>,
 }
@@ -61,6 +64,7 @@ impl Proxy {
         let path = Arc::new(Path {
             server: servers.next().expect("its name is known"),
             cuts: AtomicU32::new(0),
+            loses: AtomicBool::new(false),
             sent: Mutex::default(),
         });
         tokio::spawn(accept(listener, Arc::clone(&path)));
@@ -83,6 +87,16 @@ impl Proxy {
     /// Lets every connection that there is die. New ones live.
     pub(crate) fn cut(&self) {
         self.path.cuts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Closes a client's connection in place of the next answer.
+    pub(crate) fn lose(&self) {
+        self.path.loses.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether an answer is still to be lost.
+    pub(crate) fn loses(&self) -> bool {
+        self.path.loses.load(Ordering::SeqCst)
     }
 
     /// What clients sent up to now, as far as it is text.
@@ -108,7 +122,7 @@ async fn accept(listener: TcpListener, path: Arc<Path>) {
 /// Forwards until one side ends, or for ever nothing after a cut.
 async fn forward(
     path: Arc<Path>,
-    noted: bool,
+    from_client: bool,
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
 ) {
@@ -118,10 +132,12 @@ async fn forward(
         if path.cuts.load(Ordering::SeqCst) != cuts {
             std::future::pending::<()>().await;
         }
-        if noted {
+        if from_client {
             let sent = path.sent.lock();
             let mut sent = sent.unwrap_or_else(PoisonError::into_inner);
             sent.extend_from_slice(&buffer[..length]);
+        } else if path.loses.swap(false, Ordering::SeqCst) {
+            return;
         }
         if to.write_all(&buffer[..length]).await.is_err() {
             return;

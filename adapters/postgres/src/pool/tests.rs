@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use futures::{FutureExt, poll};
 use hango_test_database::{Cluster, Settings, Stop, TestDatabase};
 use sqlx::{Connection, PgConnection};
@@ -216,6 +216,40 @@ async fn a_connection_that_died_while_it_lay_idle_is_not_used() {
     proxy.cut();
 
     assert!(is_whole(&pool, 2).await);
+}
+
+/// Adds a thing unless it is there; how many were added.
+fn add_once(conn: &mut PgConnection, id: i32) -> BoxFuture<'_, Result<u64, Error>> {
+    let query = sqlx::query(
+        "insert into things select $1 where not exists (select from things where id = $1)",
+    );
+    let query = query.bind(id);
+    Box::pin(async { Ok(query.execute(conn).await?.rows_affected()) })
+}
+
+#[tokio::test]
+async fn a_statement_whose_answer_is_lost_is_repeated_where_it_changes_nothing_again() {
+    let database = TestDatabase::new().await;
+    let made = database.execute("create table things (id int)").await;
+    made.expect("tables can be made");
+    let proxy = Proxy::before(database.url()).await;
+    let direct = limits(database.url(), 1);
+    let limits = Limits {
+        connect: proxy.through(database.url()),
+        ..direct
+    };
+    let pool = Pool::new(limits, Handle::current());
+    assert_eq!(pool.run(|conn| add_once(conn, 1)).await.ok(), Some(1));
+
+    proxy.lose();
+    assert_eq!(pool.repeat(|conn| add_once(conn, 2)).await.ok(), Some(0));
+    assert_eq!(pool.run(|conn| add_once(conn, 3)).await.ok(), Some(1));
+    proxy.lose();
+    let unknown = pool.run(|conn| add_once(conn, 4)).await;
+    unknown.expect_err("nobody knows");
+
+    assert!(!proxy.loses());
+    assert_eq!(things(&pool).await, [1, 2, 3, 4]);
 }
 
 #[tokio::test]

@@ -1,0 +1,3 @@
+//! What the ports do not show of the statements.
+
+mod repeats;
