@@ -1,8 +1,8 @@
 //! The audit trail: who changed what. Rows are only ever added, in the transaction of their change.
 
 use async_trait::async_trait;
-use hango_domain::{ApiKeyId, AuditId, TenantId, Timestamp, TraceId, UserId};
-use serde_json::{Map, Value};
+use hango_domain::{AgentId, ApiKeyId, AuditId, TenantId, Timestamp, TraceId, UserId};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::page::{Page, PageRequest};
@@ -33,6 +33,15 @@ pub struct NewAudit {
     pub request_id: Option<String>,
     /// The HTTP status that the call was answered with.
     pub status: u16,
+}
+
+impl NewAudit {
+    /// This row, telling of an agent too: that of a run, which a store knows and its caller need not.
+    #[must_use]
+    pub fn with_agent(mut self, agent: AgentId) -> Self {
+        self.detail.insert("agent_id".to_owned(), json!(agent));
+        self
+    }
 }
 
 /// A stored row.

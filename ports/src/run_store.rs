@@ -14,7 +14,7 @@ use hango_domain::run::{
     Answer, Boundary, End, GiveBack, Lease, MAIN_LANE, Progress, Record, Repair, Resume, Retry,
     Run, RunState, RunStatus, StoredMemory, TransitionError,
 };
-use hango_domain::session::{LineError, OnBusy, Session};
+use hango_domain::session::{LineError, OnBusy};
 use hango_domain::{AgentId, MessageId, OwnerId, RunId, RunTrace, SessionId, Timestamp};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -39,7 +39,8 @@ use crate::store::StoreFailure;
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait RunStore: Send + Sync {
-    /// Adds a run, queued, with its event and its audit row.
+    /// Adds a run, queued, with its event and its audit row, which the store has tell
+    /// [of the agent](NewAudit::with_agent).
     ///
     /// The session must be one that the caller sees, and its agent not archived; the run keeps the
     /// agent as it is in this transaction. With [`OnBusy::Interrupt`] the pending runs are cancelled in
@@ -163,16 +164,16 @@ impl NewRun {
     #[must_use]
     pub fn queued(
         self,
-        session: &Session,
+        agent_id: AgentId,
         agent_version: u32,
         session_no: u64,
         now: Timestamp,
     ) -> Run {
         Run {
             id: self.id,
-            tenant_id: session.tenant_id,
-            session_id: session.id,
-            agent_id: session.agent_id,
+            tenant_id: self.created_by.tenant,
+            session_id: self.session,
+            agent_id,
             agent_version,
             created_by: self.created_by.user,
             lane: MAIN_LANE.to_owned(),

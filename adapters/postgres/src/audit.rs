@@ -15,13 +15,20 @@ use crate::error::Error;
 use crate::rows::{self, Document, moment};
 
 /// What adds an audit row, as a part of a statement: the row is the [`document`] in the parameter
-/// `$row`, its moment is `$at`, and it is added for each row of `$from`, which is one or none.
+/// `$row`, its moment is `$at`, and it is added for each row of `$from`, which is one or none. `$detail`
+/// stands for what the document has of that, and perhaps more.
 macro_rules! note {
     ($row:literal, $at:literal, $from:literal) => {
+        note!($row, $at, $from, "audit.detail")
+    };
+    ($row:literal, $at:literal, $from:literal, $detail:literal) => {
         concat!(
             "insert into audit_events (id, tenant_id, actor_id, api_key_id, action, target_kind, \
                  target_id, detail, trace_id, request_id, status, at)
-             select audit.*, ",
+             select audit.id, audit.tenant_id, audit.actor_id, audit.api_key_id, audit.action, \
+                 audit.target_kind, audit.target_id, ",
+            $detail,
+            ", audit.trace_id, audit.request_id, audit.status, ",
             $at,
             " from json_to_record(",
             $row,

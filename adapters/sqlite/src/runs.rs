@@ -41,7 +41,7 @@ impl RunStore for SqliteStore {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
-                accept::accept(conn, new, &audit, clock.now()).await
+                accept::accept(conn, new, audit, clock.now()).await
             })
             .await
     }

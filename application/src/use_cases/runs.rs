@@ -57,11 +57,8 @@ impl UseCases {
         session: SessionId,
         draft: Input<RunDraft>,
     ) -> Result<Run, UseCaseError> {
-        // Read because the audit row names the agent; which one that is never changes.
-        let agent = self.session(caller, session).await?.agent_id;
-        let draft = draft
-            .judged(|draft, faults| judge_content("/input", &draft.input, faults))
-            .accepted()?;
+        let draft = draft.judged(|draft, faults| judge_content("/input", &draft.input, faults));
+        let draft = self.in_session(caller, session, draft).await?;
         let new = NewRun {
             id: RunId(self.ids.uuid()),
             session,
@@ -76,7 +73,6 @@ impl UseCases {
         let mut audit = self.caller_audit(caller, Action::RunCreate, new.id.0);
         audit.trace_id = Some(new.trace.trace_id);
         audit.detail = Map::from_iter([
-            ("agent_id".to_owned(), json!(agent)),
             ("session_id".to_owned(), json!(session)),
             ("lane".to_owned(), json!(MAIN_LANE)),
         ]);

@@ -73,6 +73,20 @@ pub async fn an_accepted_run_has_one_row_with_its_trace(fixture: Fixture) {
     assert_eq!(kept, [(Some(new.id.0), Some(new.trace.trace_id), 202)]);
 }
 
+/// Its detail is what was given, and the agent.
+pub async fn the_row_of_an_accepted_run_tells_of_its_agent(fixture: Fixture) {
+    let place = fixture.place().await;
+    let new = fixture.new_run(&place.owner, place.session.id);
+    let audit = fixture.audit(&place.owner, "run.create", new.id.0);
+
+    let accepted = fixture.stores.runs.accept(new, audit.clone()).await;
+
+    accepted.expect("its session takes it");
+    let rows = created(&fixture, &place).await;
+    let details: Vec<_> = rows.into_iter().map(|row| row.detail).collect();
+    assert_eq!(details, [audit.with_agent(place.agent.id).detail]);
+}
+
 /// A refused run has no row.
 pub async fn a_refused_run_has_no_row(fixture: Fixture) {
     let place = fixture.place().await;

@@ -213,6 +213,7 @@ macro_rules! store_tests {
             audit {
                 a_row_is_kept_as_it_was_given
                 an_accepted_run_has_one_row_with_its_trace
+                the_row_of_an_accepted_run_tells_of_its_agent
                 a_refused_run_has_no_row
                 rows_are_found_by_action_target_and_actor
                 a_store_that_works_says_so

@@ -58,7 +58,7 @@ impl State {
             events.extend(cancelled.into_iter().flatten().flat_map(|it| it.events));
         }
         row.line = row.line.accept(new.on_busy, new.max_pending)?;
-        let run = new.queued(&row.session, agent.version, row.line.last_run_no, now);
+        let run = new.queued(agent.id, agent.version, row.line.last_run_no, now);
         let run = RunRow::accepted(run, agent);
         let accepted = Accepted {
             run: run.run.clone(),
@@ -66,7 +66,7 @@ impl State {
             events: events.into_iter().chain(run.events.clone()).collect(),
         };
         row.runs.insert(accepted.run.id, run);
-        self.note(audit, now);
+        self.note(audit.with_agent(accepted.run.agent_id), now);
         Ok(accepted)
     }
 }

@@ -8,7 +8,7 @@ use hango_domain::people::{TenantStatus, UserStatus, creator_now};
 use hango_domain::run::{
     Lease, Progress, Run, RunError, RunState, RunStatus, StoredMemory, WriteId,
 };
-use hango_domain::{RunId, RunTrace, SessionId, Timestamp, UserId};
+use hango_domain::{AgentId, RunId, RunTrace, SessionId, Timestamp, UserId};
 use hango_ports::page::Position;
 use hango_ports::run_store::Standing;
 use serde::de::DeserializeOwned;
@@ -151,10 +151,11 @@ pub(crate) fn agent_snapshot(row: &PgRow) -> Result<AgentSnapshot, Error> {
     Columns::new(row, "agent_snapshots", "agent_id").json("snapshot")
 }
 
-/// The version of its agent, and the number in its session, that a new run gets.
-pub(crate) fn place(row: &PgRow) -> Result<(u32, u64), Error> {
+/// The agent, its version, and the number in its session, that a new run gets.
+pub(crate) fn place(row: &PgRow) -> Result<(AgentId, u32, u64), Error> {
     let columns = Columns::new(row, "sessions", "id");
     Ok((
+        columns.id("agent_id")?,
         columns.number("agent_version")?,
         columns.big_number("last_run_no")?,
     ))

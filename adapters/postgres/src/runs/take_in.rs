@@ -19,8 +19,8 @@ use crate::rows::{self, Document, Told, small};
 
 /// Adds a run to a session that the caller sees and that takes it, with its event, its audit row and the
 /// session's line: the condition is [`SessionLine::accept`]. The agent is kept as it is now, once for each
-/// of its versions: the domain's `AgentSnapshot`. Returns the session, which is none where it does not
-/// take the run, or where that is known.
+/// of its versions: the domain's `AgentSnapshot`. Returns nothing where the session does not take the run,
+/// or where that is known.
 const TAKE_IN: &str = concat!(
     "with added as (
          update sessions s set pending_runs = s.pending_runs + 1, last_run_no = s.last_run_no + 1
@@ -29,8 +29,7 @@ const TAKE_IN: &str = concat!(
            and a.id = s.agent_id and a.archived_at is null
            and not exists (select from runs where runs.id = $1)
            and s.pending_runs < $5 and (s.pending_runs = 0 or $6)
-         returning s.id, s.tenant_id, s.agent_id, s.created_by, s.title, s.metadata, s.created_at, \
-             s.updated_at, s.last_run_no, a.version as agent_version, \
+         returning s.id, s.tenant_id, s.agent_id, s.last_run_no, a.version as agent_version, \
              coalesce($7, clock_timestamp()) as now
      ),
      kept as (
@@ -38,6 +37,8 @@ const TAKE_IN: &str = concat!(
          select a.id, a.version, json_build_object('id', a.id, 'version', a.version, \
              'slug', a.slug, 'name', a.name, 'settings', a.settings)
          from added join agents a on a.id = added.agent_id
+         where not exists (
+             select from agent_snapshots k where k.agent_id = a.id and k.version = a.version)
          on conflict (agent_id, version) do nothing
      ),
      told as (
@@ -45,7 +46,12 @@ const TAKE_IN: &str = concat!(
          select $1, 1, 0, $8, now, $9 from added
      ),
      noted as (",
-    note!("$10", "now", "added"),
+    note!(
+        "$10",
+        "now",
+        "added",
+        "(audit.detail::jsonb || jsonb_build_object('agent_id', added.agent_id))::json"
+    ),
     "),
      run as (
          insert into runs (id, tenant_id, session_id, state, attempt, stalled_attempts, resume_turn, \
@@ -57,7 +63,7 @@ const TAKE_IN: &str = concat!(
              $11, now, $12, last_run_no, $13, $14, $15, $16, $17, $18, $19, $20, $21
          from added
      )
-     select * from added"
+     select agent_id, agent_version, last_run_no, now from added"
 );
 
 /// Adds a run behind the others of its session, if nothing is in its way.
@@ -115,11 +121,10 @@ pub(super) async fn insert(
         .fetch_optional(conn)
         .await?;
     row.map(|row| {
-        let session = rows::session(&row)?;
-        let (agent_version, session_no) = rows::place(&row)?;
+        let (agent, agent_version, session_no) = rows::place(&row)?;
         let now = rows::now(&row)?;
         clock.told(now, asked);
-        let run = new.clone().queued(&session, agent_version, session_no, now);
+        let run = new.clone().queued(agent, agent_version, session_no, now);
         let (run, event) = run.accepted();
         Ok(Accepted {
             run,

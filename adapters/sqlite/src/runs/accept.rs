@@ -18,7 +18,7 @@ use crate::{agents, audit, sessions};
 pub(crate) async fn accept(
     conn: &mut SqliteConnection,
     new: NewRun,
-    audit: &NewAudit,
+    audit: NewAudit,
     now: Timestamp,
 ) -> Result<Accepted, RunStoreError> {
     let seen = visibility(&new.created_by);
@@ -48,13 +48,13 @@ pub(crate) async fn accept(
     };
     let line = line.accept(new.on_busy, new.max_pending)?;
 
-    let run = new.queued(&session, agent.version, line.last_run_no, now);
+    let run = new.queued(agent.id, agent.version, line.last_run_no, now);
     let (run, event) = run.accepted();
     table::insert(conn, &run, &agent.snapshot()).await?;
     change::tell(conn, std::slice::from_ref(&event)).await?;
     events.push(event);
     sessions::store_line(conn, session.id, &line).await?;
-    audit::note(conn, audit, now).await?;
+    audit::note(conn, &audit.with_agent(agent.id), now).await?;
     Ok(Accepted {
         run,
         interrupted,
