@@ -145,24 +145,25 @@ impl AgentStore for PostgresStore {
             .transact(move |conn| {
                 let (clock, patch, audit) = (clock.clone(), patch.clone(), audit.clone());
                 Box::pin(async move {
+                    // The time is asked outside of what waits for the lock.
                     let row = sqlx::query(concat!(
-                        "select ",
+                        "select locked.*, coalesce($3, clock_timestamp()) as now from (select ",
                         columns!(),
-                        " from agents where tenant_id = $1 and id = $2 for no key update"
+                        " from agents where tenant_id = $1 and id = $2 for no key update) as locked"
                     ))
                     .bind(tenant.0)
                     .bind(agent.0)
+                    .bind(clock.given())
                     .fetch_optional(&mut *conn)
                     .await
                     .map_err(Error::from)?;
-                    let found = row.as_ref().map(rows::agent).transpose()?;
-                    let agent = found.ok_or(AgentStoreError::NotFound)?;
+                    let row = row.ok_or(AgentStoreError::NotFound)?;
+                    let (agent, now) = (rows::agent(&row)?, rows::now(&row)?);
                     if version.is_some_and(|version| version != agent.version) {
                         return Err(AgentStoreError::VersionMismatch {
                             found: agent.version,
                         });
                     }
-                    let now = clock.ask(conn).await?;
                     let agent = patch.applied_to(agent, now);
                     store(conn, &agent).await?;
                     audit::add(conn, &audit, now).await?;

@@ -4,10 +4,10 @@
 //! that [`runs`](crate::runs) has.
 
 use async_trait::async_trait;
-use hango_domain::SessionId;
 use hango_domain::access::Visibility;
 use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::session::{Session, SessionLine};
+use hango_domain::{SessionId, Timestamp};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::session_store::{
@@ -17,50 +17,70 @@ use sqlx::PgConnection;
 
 use crate::agents::named;
 use crate::audit::{self, behind, document, note, one_more};
+use crate::clock::StoreClock;
 use crate::error::Error;
 use crate::rows::{self, Document};
 use crate::{PostgresStore, messages};
 
-/// A session that the caller sees, with its line; `$locked` is how its row is locked, if it is.
+/// A session that the caller sees, with its line.
 macro_rules! one_session {
-    ($locked:literal) => {
-        concat!(
-            "select id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at, \
-                 id as session_id, pending_runs, running_run, last_run_no, last_seq
-             from sessions
-             where id = $1 and tenant_id = $2 and ($3::uuid is null or created_by = $3) ",
-            $locked
-        )
+    () => {
+        "select id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at, \
+             id as session_id, pending_runs, running_run, last_run_no, last_seq
+         from sessions
+         where id = $1 and tenant_id = $2 and ($3::uuid is null or created_by = $3)"
     };
 }
 
-/// Whether the row is to be locked until the transaction ends.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lock {
-    /// It is only read.
-    No,
-    /// Nobody else changes it, or removes it.
-    Yes,
-}
-
-/// A session that the caller sees, with its line.
-pub(crate) async fn find(
+/// A session that the caller sees.
+async fn find(
     conn: &mut PgConnection,
     seen: Visibility,
     session: SessionId,
-    lock: Lock,
-) -> Result<Option<(Session, SessionLine)>, Error> {
-    let row = sqlx::query(match lock {
-        Lock::No => one_session!(""),
-        Lock::Yes => one_session!("for update"),
-    })
+) -> Result<Option<Session>, Error> {
+    let row = sqlx::query(one_session!())
+        .bind(session.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .fetch_optional(conn)
+        .await?;
+    row.as_ref().map(rows::session).transpose()
+}
+
+/// A session that nobody else changes, or removes, until the transaction ends.
+struct Locked {
+    session: Session,
+    line: SessionLine,
+    /// The moment at which it was locked.
+    now: Timestamp,
+}
+
+/// Locks a session that the caller sees. The time is asked outside of what waits for the lock.
+async fn lock(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    seen: Visibility,
+    session: SessionId,
+) -> Result<Option<Locked>, Error> {
+    let row = sqlx::query(concat!(
+        "select locked.*, coalesce($4, clock_timestamp()) as now from (",
+        one_session!(),
+        " for update) as locked"
+    ))
     .bind(session.0)
     .bind(seen.tenant.0)
     .bind(seen.creator.map(|user| user.0))
+    .bind(clock.given())
     .fetch_optional(conn)
     .await?;
-    row.map(|row| Ok((rows::session(&row)?, rows::session_line(&row)?)))
-        .transpose()
+    row.map(|row| {
+        Ok(Locked {
+            session: rows::session(&row)?,
+            line: rows::session_line(&row)?,
+            now: rows::now(&row)?,
+        })
+    })
+    .transpose()
 }
 
 #[async_trait]
@@ -117,12 +137,7 @@ impl SessionStore for PostgresStore {
         session: SessionId,
     ) -> Result<Option<Session>, SessionStoreError> {
         self.pool
-            .read(move |conn| {
-                Box::pin(async move {
-                    let found = find(conn, seen, session, Lock::No).await?;
-                    Ok(found.map(|(session, _)| session))
-                })
-            })
+            .read(move |conn| Box::pin(async move { Ok(find(conn, seen, session).await?) }))
             .await
     }
 
@@ -173,9 +188,8 @@ impl SessionStore for PostgresStore {
             .transact(move |conn| {
                 let (clock, patch, audit) = (clock.clone(), patch.clone(), audit.clone());
                 Box::pin(async move {
-                    let found = find(conn, seen, session, Lock::Yes).await?;
-                    let (session, _) = found.ok_or(SessionStoreError::NotFound)?;
-                    let now = clock.ask(conn).await?;
+                    let locked = lock(conn, &clock, seen, session).await?;
+                    let Locked { session, now, .. } = locked.ok_or(SessionStoreError::NotFound)?;
                     let session = patch.applied_to(session, now);
                     store(conn, &session).await?;
                     audit::add(conn, &audit, now).await?;
@@ -198,15 +212,14 @@ impl SessionStore for PostgresStore {
             .transact(move |conn| {
                 let (clock, audit) = (clock.clone(), audit.clone());
                 Box::pin(async move {
-                    let found = find(conn, seen, session, Lock::Yes).await?;
-                    let (_, line) = found.ok_or(SessionStoreError::NotFound)?;
+                    let locked = lock(conn, &clock, seen, session).await?;
+                    let Locked { line, now, .. } = locked.ok_or(SessionStoreError::NotFound)?;
                     if line.pending_runs > 0 {
                         return Err(SessionStoreError::Busy {
                             pending: line.pending_runs,
                         });
                     }
                     remove(conn, session).await?;
-                    let now = clock.ask(conn).await?;
                     audit::add(conn, &audit, now).await?;
                     Ok(())
                 })
@@ -223,7 +236,7 @@ impl SessionStore for PostgresStore {
         self.pool
             .read(move |conn| {
                 Box::pin(async move {
-                    if find(conn, seen, session, Lock::No).await?.is_none() {
+                    if find(conn, seen, session).await?.is_none() {
                         return Ok(None);
                     }
                     Ok(Some(messages::list(conn, session, query).await?))
@@ -244,14 +257,13 @@ impl SessionStore for PostgresStore {
             .transact(move |conn| {
                 let (clock, message, audit) = (clock.clone(), message.clone(), audit.clone());
                 Box::pin(async move {
-                    let found = find(conn, seen, session, Lock::Yes).await?;
-                    let (_, line) = found.ok_or(SessionStoreError::NotFound)?;
+                    let locked = lock(conn, &clock, seen, session).await?;
+                    let Locked { line, now, .. } = locked.ok_or(SessionStoreError::NotFound)?;
                     if line.running_run.is_some() {
                         return Err(SessionStoreError::Busy {
                             pending: line.pending_runs,
                         });
                     }
-                    let now = clock.ask(conn).await?;
                     let message = message.stored(session, None, line.said().last_seq, now);
                     messages::append(conn, &message).await?;
                     audit::add(conn, &audit, now).await?;
