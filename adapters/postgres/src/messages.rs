@@ -1,6 +1,7 @@
 //! The statements on `messages`, which are only ever added.
 
 use hango_domain::SessionId;
+use hango_domain::access::Visibility;
 use hango_domain::conversation::{Message, Role, StopReason};
 use hango_ports::session_store::MessageQuery;
 use sqlx::PgConnection;
@@ -35,24 +36,32 @@ pub(crate) async fn append(conn: &mut PgConnection, message: &Message) -> Result
     Ok(())
 }
 
-/// Messages of a session, oldest first; one more than asked for, if there are more.
+/// Messages of a session, oldest first; one more than asked for, if there are more. `None` where the
+/// caller sees no such session.
 pub(crate) async fn list(
     conn: &mut PgConnection,
+    seen: Visibility,
     session: SessionId,
     query: MessageQuery,
-) -> Result<Vec<Message>, Error> {
+) -> Result<Option<Vec<Message>>, Error> {
     let rows = sqlx::query(
-        "select id, session_id, run_id, seq, role, content, stop_reason, usage, partial, created_at
-         from messages
-         where session_id = $1 and seq > $2 and ($3::uuid is null or run_id = $3)
-         order by seq
-         limit $4",
+        "select m.* from sessions s
+         left join lateral (
+             select id, session_id, run_id, seq, role, content, stop_reason, usage, partial, created_at
+             from messages
+             where session_id = s.id and seq > $4 and ($5::uuid is null or run_id = $5)
+             order by seq
+             limit $6) m on true
+         where s.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)
+         order by m.seq",
     )
     .bind(session.0)
+    .bind(seen.tenant.0)
+    .bind(seen.creator.map(|user| user.0))
     .bind(integer(query.after_seq))
     .bind(query.run.map(|run| run.0))
     .bind(i64::from(query.limit) + 1)
     .fetch_all(conn)
     .await?;
-    rows::all(&rows, rows::message)
+    rows::under(&rows, "id", rows::message)
 }

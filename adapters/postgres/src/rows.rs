@@ -240,6 +240,20 @@ pub(crate) fn all<T>(
     rows.iter().map(decode).collect()
 }
 
+/// What belongs to something that the caller sees, each row decoded: `None` where no row says that he
+/// sees it, and nothing where the only one has no `key`.
+pub(crate) fn under<T>(
+    rows: &[PgRow],
+    key: &'static str,
+    decode: impl Fn(&PgRow) -> Result<T, Error>,
+) -> Result<Option<Vec<T>>, Error> {
+    match rows {
+        [] => Ok(None),
+        [one] if one.try_get_raw(key)?.is_null() => Ok(Some(Vec::new())),
+        rows => all(rows, decode).map(Some),
+    }
+}
+
 /// A count as a `bigint`.
 pub(crate) fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)

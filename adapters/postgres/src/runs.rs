@@ -111,12 +111,7 @@ impl RunStore for PostgresStore {
     ) -> Result<Option<Vec<ToolCall>>, RunStoreError> {
         self.pool
             .read(move |conn| {
-                Box::pin(async move {
-                    if !read::is_seen(conn, seen, run).await? {
-                        return Ok(None);
-                    }
-                    Ok(Some(journal::calls(conn, run, None).await?))
-                })
+                Box::pin(async move { Ok(read::tool_calls(conn, seen, run).await?) })
             })
             .await
     }
@@ -130,12 +125,7 @@ impl RunStore for PostgresStore {
     ) -> Result<Option<Vec<Event>>, RunStoreError> {
         self.pool
             .read(move |conn| {
-                Box::pin(async move {
-                    if !read::is_seen(conn, seen, run).await? {
-                        return Ok(None);
-                    }
-                    Ok(Some(read::events(conn, run, after, limit).await?))
-                })
+                Box::pin(async move { Ok(read::events(conn, seen, run, after, limit).await?) })
             })
             .await
     }

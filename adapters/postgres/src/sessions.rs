@@ -235,12 +235,7 @@ impl SessionStore for PostgresStore {
     ) -> Result<Option<Vec<Message>>, SessionStoreError> {
         self.pool
             .read(move |conn| {
-                Box::pin(async move {
-                    if find(conn, seen, session).await?.is_none() {
-                        return Ok(None);
-                    }
-                    Ok(Some(messages::list(conn, session, query).await?))
-                })
+                Box::pin(async move { Ok(messages::list(conn, seen, session, query).await?) })
             })
             .await
     }

@@ -1,4 +1,4 @@
-//! The journal of the runs' tool calls, as it is read; [`store`](super::store) writes it.
+//! The journal of a run's open turn; [`store`](super::store) writes it.
 
 use hango_domain::RunId;
 use hango_domain::journal::{ToolCall, close, closing_message_id};
@@ -8,21 +8,17 @@ use sqlx::PgConnection;
 use crate::error::Error;
 use crate::rows;
 
-/// The journal of a run, or of one turn of it, by turn and position.
-pub(crate) async fn calls(
-    conn: &mut PgConnection,
-    run: RunId,
-    turn: Option<u32>,
-) -> Result<Vec<ToolCall>, Error> {
+/// The journal of one turn of a run, by position.
+async fn calls(conn: &mut PgConnection, run: RunId, turn: u32) -> Result<Vec<ToolCall>, Error> {
     let rows = sqlx::query(
         "select id, run_id, turn, position, tool_use_id, name, input, invalid_input, state, \
              executions, result, started_at, finished_at
          from tool_calls
-         where run_id = $1 and ($2::int is null or turn = $2)
-         order by turn, position",
+         where run_id = $1 and turn = $2
+         order by position",
     )
     .bind(run.0)
-    .bind(turn.map(rows::small))
+    .bind(rows::small(turn))
     .fetch_all(conn)
     .await?;
     rows::all(&rows, rows::tool_call)
@@ -32,7 +28,7 @@ pub(crate) async fn calls(
 /// what it left open is repaired by the session's next one.
 pub(crate) async fn closing(conn: &mut PgConnection, run: &Run) -> Result<Option<Closing>, Error> {
     let turn = run.progress.answered_turn;
-    match calls(conn, run.id, Some(turn)).await {
+    match calls(conn, run.id, turn).await {
         Ok(calls) => {
             let message = closing_message_id(run.id);
             Ok(Some(close(&calls, message)))

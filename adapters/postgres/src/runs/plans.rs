@@ -62,7 +62,7 @@ const WAYS: [(&str, &str); 5] = [
     ("tool_calls", "tool_calls_pkey"),
 ];
 
-const STATEMENTS: [&str; 17] = [
+const STATEMENTS: [&str; 19] = [
     cancel::ASK,
     eligible::ELIGIBLE,
     eligible::ELIGIBLE_ALONE,
@@ -75,6 +75,8 @@ const STATEMENTS: [&str; 17] = [
     reclaim::SILENT,
     reclaim::LOCKED,
     load::LOAD,
+    read::EVENTS,
+    read::TOOL_CALLS,
     store::STORE,
     Shape::Answer.statement(),
     Shape::Results.statement(),

@@ -1,8 +1,9 @@
-//! Reading runs and their events.
+//! Reading runs, their events and their journals, for a caller who may not see them.
 
 use hango_domain::RunId;
 use hango_domain::access::Visibility;
 use hango_domain::event::Event;
+use hango_domain::journal::ToolCall;
 use hango_domain::run::{Run, RunStatus};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::RunFilter;
@@ -13,6 +14,16 @@ use crate::audit::{behind, one_more};
 use crate::error::Error;
 use crate::rows::{self, ReadRun, integer, run_columns};
 
+/// Whether a caller sees the run `r`: parameters 2 and 3 say who he is. The session is looked up for the run,
+/// never the other way round.
+macro_rules! is_seen {
+    () => {
+        "(select s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)
+          from sessions s where s.id = r.session_id)"
+    };
+}
+pub(super) use is_seen;
+
 /// A run that the caller sees.
 pub(super) async fn find(
     conn: &mut PgConnection,
@@ -22,8 +33,8 @@ pub(super) async fn find(
     let row = sqlx::query(concat!(
         "select ",
         run_columns!(),
-        " from runs r join sessions s on s.id = r.session_id
-         where r.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)"
+        " from runs r where r.id = $1 and ",
+        is_seen!()
     ))
     .bind(run.0)
     .bind(seen.tenant.0)
@@ -31,24 +42,6 @@ pub(super) async fn find(
     .fetch_optional(conn)
     .await?;
     row.map(|row| rows::run(&row)?.whole()).transpose()
-}
-
-/// Whether the caller sees the run.
-pub(super) async fn is_seen(
-    conn: &mut PgConnection,
-    seen: Visibility,
-    run: RunId,
-) -> Result<bool, Error> {
-    let found = sqlx::query(
-        "select from runs r join sessions s on s.id = r.session_id
-         where r.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)",
-    )
-    .bind(run.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .fetch_optional(conn)
-    .await?;
-    Ok(found.is_some())
 }
 
 /// A list of `$runs`, which all are of the tenant. What is asked of each stands in a `case`, of which the
@@ -136,26 +129,75 @@ fn readable(row: &PgRow) -> Result<Option<Run>, Error> {
     }
 }
 
-/// At most `limit` events of a run behind a number, in order. The first row may have some that are not
-/// behind it, the last one some too many.
+/// What belongs to a run that the caller sees: its row, and for each row of `$rows` one with that.
+macro_rules! of_seen_run {
+    ($rows:literal) => {
+        concat!(
+            "select it.* from runs r left join lateral (",
+            $rows,
+            ") it on true where r.id = $1 and ",
+            is_seen!()
+        )
+    };
+}
+
+/// The events of a run behind number 4, at most 5 of its rows.
+pub(super) const EVENTS: &str = concat!(
+    of_seen_run!(
+        "select run_id, n, attempt, version, at, told from events
+         where run_id = r.id and n > $4
+         order by n
+         limit $5"
+    ),
+    " order by it.n"
+);
+
+/// At most `limit` events of a run behind a number, in order; `None` where the caller sees no such run.
+/// The first row may have some that are not behind it, the last one some too many.
 pub(super) async fn events(
     conn: &mut PgConnection,
+    seen: Visibility,
     run: RunId,
     after: u64,
     limit: u32,
-) -> Result<Vec<Event>, Error> {
-    let rows = sqlx::query(
-        "select run_id, n, attempt, version, at, told from events
-         where run_id = $1 and n > $2
-         order by n
-         limit $3",
-    )
-    .bind(run.0)
-    .bind(integer(after))
-    .bind(i64::from(limit))
-    .fetch_all(conn)
-    .await?;
-    let told = rows::all(&rows, rows::events)?;
-    let behind = told.into_iter().flatten().filter(|event| event.n > after);
-    Ok(behind.take(limit as usize).collect())
+) -> Result<Option<Vec<Event>>, Error> {
+    let rows = sqlx::query(EVENTS)
+        .bind(run.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .bind(integer(after))
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await?;
+    let told = rows::under(&rows, "run_id", rows::events)?;
+    Ok(told.map(|told| {
+        let behind = told.into_iter().flatten().filter(|event| event.n > after);
+        behind.take(limit as usize).collect()
+    }))
+}
+
+/// The journal of a run.
+pub(super) const TOOL_CALLS: &str = concat!(
+    of_seen_run!(
+        "select id, run_id, turn, position, tool_use_id, name, input, invalid_input, state, \
+             executions, result, started_at, finished_at
+         from tool_calls
+         where run_id = r.id"
+    ),
+    " order by it.turn, it.position"
+);
+
+/// The journal of a run, by turn and position; `None` where the caller sees no such run.
+pub(super) async fn tool_calls(
+    conn: &mut PgConnection,
+    seen: Visibility,
+    run: RunId,
+) -> Result<Option<Vec<ToolCall>>, Error> {
+    let rows = sqlx::query(TOOL_CALLS)
+        .bind(run.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .fetch_all(conn)
+        .await?;
+    rows::under(&rows, "id", rows::tool_call)
 }
