@@ -9,8 +9,9 @@ use hango_ports::page::{Page, PageRequest, Position};
 use sqlx::PgConnection;
 
 use crate::PostgresStore;
-use crate::audit::{self, behind, document, note, one_more};
+use crate::audit::{self, document, note};
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::{self, Columns, Document, small};
 
 /// The columns of an agent.

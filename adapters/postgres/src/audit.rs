@@ -1,17 +1,16 @@
 //! The audit trail.
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use hango_domain::{TenantId, Timestamp};
 use hango_ports::StoreFailure;
 use hango_ports::audit_store::{AuditFilter, AuditRow, AuditStore, NewAudit};
 use hango_ports::page::{Page, PageRequest, Position};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
-use uuid::Uuid;
 
 use crate::PostgresStore;
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::{self, Document, moment};
 
 /// What adds an audit row, as a part of a statement: the row is the [`document`] in the parameter
@@ -129,15 +128,4 @@ impl AuditStore for PostgresStore {
             }
         }))
     }
-}
-
-/// The row behind which a page begins; for the first page, one that is newer than all.
-pub(crate) fn behind(page: PageRequest) -> (DateTime<Utc>, Uuid) {
-    let newest = (moment(Timestamp::from_micros(i64::MAX)), Uuid::max());
-    page.after.map_or(newest, |row| (moment(row.at), row.id))
-}
-
-/// How many rows a page reads: one more than it shows, to know whether the list goes on.
-pub(crate) fn one_more(page: PageRequest) -> i64 {
-    i64::from(page.limit) + 1
 }

@@ -20,6 +20,7 @@ mod lane;
 mod messages;
 mod migrate;
 mod open;
+mod pages;
 mod pool;
 mod rows;
 mod runs;

@@ -16,9 +16,10 @@ use hango_ports::session_store::{
 use sqlx::PgConnection;
 
 use crate::agents::named;
-use crate::audit::{self, behind, document, note, one_more};
+use crate::audit::{self, document, note};
 use crate::clock::StoreClock;
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::{self, Document};
 use crate::{PostgresStore, messages};
 

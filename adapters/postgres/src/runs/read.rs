@@ -10,8 +10,8 @@ use hango_ports::run_store::RunFilter;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
-use crate::audit::{behind, one_more};
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::{self, ReadRun, integer, run_columns};
 
 /// Whether a caller sees the run `r`: parameters 2 and 3 say who he is. The session is looked up for the run,
