@@ -1,7 +1,6 @@
 //! Tenants, users and keys: the port. Its statements are in the modules of their tables.
 
 mod keys;
-mod statement;
 mod tenants;
 mod users;
 

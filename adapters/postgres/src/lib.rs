@@ -26,6 +26,7 @@ mod rows;
 mod runs;
 mod sessions;
 mod start;
+mod statement;
 #[cfg(test)]
 mod testing;
 mod wake_up;

@@ -11,6 +11,7 @@
 mod accept;
 mod cancel;
 mod change;
+mod changed;
 mod claim;
 mod context;
 mod documents;

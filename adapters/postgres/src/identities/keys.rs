@@ -6,18 +6,18 @@ use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
 use sqlx::PgConnection;
 
-use super::statement::{Scalar, Statement};
 use crate::audit::{document, note};
 use crate::error::Error;
 use crate::rows::moment;
+use crate::statement::{Scalar, Statement};
 
 /// A key with its user and tenant: one question for each request that comes in.
 pub(super) fn credential(prefix: &str) -> Statement {
     sqlx::query(
         "select k.id, k.tenant_id, k.user_id, k.name, k.prefix, k.secret_hash, k.created_at, \
              k.expires_at, k.revoked_at, k.last_used_at,
-             u.tenant_id as user_tenant_id, u.email as user_email, u.name as user_name, u.role as user_role, u.status as user_status, \
-             u.created_at as user_created_at, u.updated_at as user_updated_at,
+             u.tenant_id as user_tenant_id, u.email as user_email, u.name as user_name, \
+             u.role as user_role, u.status as user_status, u.created_at as user_created_at, u.updated_at as user_updated_at,
              t.slug as tenant_slug, t.name as tenant_name, \
              t.status as tenant_status, t.created_at as tenant_created_at, \
              t.updated_at as tenant_updated_at

@@ -6,10 +6,10 @@ use hango_domain::people::{Tenant, TenantStatus};
 use hango_ports::audit_store::NewAudit;
 use sqlx::PgConnection;
 
-use super::statement::Statement;
 use crate::audit::{document, note};
 use crate::error::Error;
 use crate::rows::moment;
+use crate::statement::Statement;
 
 /// The columns of a tenant.
 macro_rules! columns {

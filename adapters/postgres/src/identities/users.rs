@@ -4,9 +4,9 @@ use hango_domain::people::User;
 use hango_domain::{TenantId, UserId};
 use sqlx::PgConnection;
 
-use super::statement::Statement;
 use crate::error::Error;
 use crate::rows::{self, moment};
+use crate::statement::Statement;
 
 /// The columns of a user.
 macro_rules! columns {

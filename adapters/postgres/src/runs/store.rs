@@ -21,6 +21,7 @@ use hango_domain::{RunId, Timestamp};
 use hango_ports::run_store::Standing;
 use sqlx::PgConnection;
 
+use super::changed::changed_columns;
 use super::writes::Writes;
 use crate::error::Error;
 use crate::rows::{self, Document, moment, small};
@@ -119,11 +120,11 @@ macro_rules! part {
     };
 }
 
-/// A statement of `held` and the other parts that are named, of the runs in `$changed`.
+/// A statement of `held` and the other parts that are named, of the runs that come as `$changed`.
 macro_rules! store {
-    ($changed:literal, $($part:ident)*) => {
+    ($changed:ident, $($part:ident)*) => {
         concat!(
-            "with changed as (", $changed, "), ", part!(held), $(part!($part),)* "
+            "with changed as (", changed_columns!($changed), "), ", part!(held), $(part!($part),)* "
 select held.id, held.cancel_requested_at, u.status as creator_status, u.role as creator_role, \
     t.status as tenant_status, clock_timestamp() as now
 from held
@@ -133,41 +134,26 @@ join tenants t on t.id = held.tenant_id"
     };
 }
 
-/// The same of one run, which comes as parameters, in the order of [`Changed`](super::documents::Changed).
-macro_rules! store_one {
-    ($($part:ident)*) => {
-        store!(
-            "select $8::uuid as id, $9::text as was_state, $10::uuid as was_owner_id, \
-                $11::int as was_attempt, $12::bigint as was_last_event, $13::uuid as was_last_write, \
-                $14::boolean as was_cancelled, $15::text as state, $16::uuid as owner_id, \
-                $17::timestamptz as lease_expires_at, $18::int as attempt, \
-                $19::int as stalled_attempts, $20::timestamptz as available_at, \
-                $21::timestamptz as cancel_requested_at, $22::timestamptz as started_at, \
-                $23::timestamptz as finished_at, $24::int as resume_turn, $25::int as begun_turn, \
-                $26::int as answered_turn, $27::int as tries, $28::int as empty_answers, \
-                $29::int as iterations, $30::bigint as last_event, $31::uuid as last_write, \
-                $32::jsonb as usage, $33::jsonb as usage_discarded, $34::text as stop_reason, \
-                $35::uuid as final_message_id, $36::text as error, $37::text as error_message, \
-                $38::jsonb as state_json, $39::int as state_version",
-            $($part)*
-        )
+/// A single run, as parameters.
+macro_rules! parameters {
+    ($($n:literal $name:ident $type:ident = $bound:ty;)*) => {
+        concat!("select 1 as v" $(, ", $", $n, "::", stringify!($type), " as ", stringify!($name))*)
     };
 }
 
 /// Any number of runs, which come as one document.
-pub(super) const STORE: &str = store!(
-    "select * from json_to_recordset($8) as c (
-        v int, id uuid, was_state text, was_owner_id uuid, was_attempt int, was_last_event bigint,
-        was_last_write uuid, was_cancelled boolean,
-        state text, owner_id uuid, lease_expires_at timestamptz, attempt int, stalled_attempts int,
-        available_at timestamptz, cancel_requested_at timestamptz, started_at timestamptz,
-        finished_at timestamptz, resume_turn int, begun_turn int, answered_turn int, tries int,
-        empty_answers int, iterations int, last_event bigint, last_write uuid, usage jsonb,
-        usage_discarded jsonb, stop_reason text, final_message_id uuid, error text,
-        error_message text, state_json jsonb, state_version int)
-    where c.v = 1",
-    moved said begun went_on told
-);
+macro_rules! recordset {
+    ($($n:literal $name:ident $type:ident = $bound:ty;)*) => {
+        concat!(
+            "select * from json_to_recordset($8) as c (v int"
+            $(, ", ", stringify!($name), " ", stringify!($type))*,
+            ") where c.v = 1"
+        )
+    };
+}
+
+/// Writes any number of runs.
+pub(super) const STORE: &str = store!(recordset, moved said begun went_on told);
 
 /// Which parts the write of one run needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -196,10 +182,10 @@ impl Shape {
 
     pub(super) const fn statement(self) -> &'static str {
         match self {
-            Self::Answer => store_one!(said begun told),
-            Self::Results => store_one!(said went_on told),
-            Self::End => store_one!(moved said told),
-            Self::Any => store_one!(moved said begun went_on told),
+            Self::Answer => store!(parameters, said begun told),
+            Self::Results => store!(parameters, said went_on told),
+            Self::End => store!(parameters, moved said told),
+            Self::Any => store!(parameters, moved said begun went_on told),
         }
     }
 }

@@ -8,7 +8,8 @@ use hango_domain::run::{Applied, Change, Effects, Run, RunStatus};
 use hango_domain::session::SessionLine;
 use hango_domain::{RunId, SessionId, Timestamp};
 
-use super::documents::{Begun, Changed, Line, Said, ToldBy, WentOn};
+use super::changed::Changed;
+use super::documents::{Begun, Line, Said, ToldBy, WentOn};
 
 /// Changes that were decided at one moment.
 pub(crate) struct Writes {

@@ -5,7 +5,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::query::{Query, QueryScalar};
 
 /// Of which rows come.
-pub(super) type Statement = Query<'static, Postgres, PgArguments>;
+pub(crate) type Statement = Query<'static, Postgres, PgArguments>;
 
 /// Of which one value comes.
-pub(super) type Scalar<T> = QueryScalar<'static, Postgres, T, PgArguments>;
+pub(crate) type Scalar<T> = QueryScalar<'static, Postgres, T, PgArguments>;
