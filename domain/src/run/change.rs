@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{RunError, StoredMemory};
+use super::{Run, RunError, StoredMemory};
 use crate::conversation::{NewMessage, StopReason, Usage};
-use crate::journal::{CallResult, NewToolCall};
+use crate::journal::{CallResult, NewToolCall, has_open_answer};
 use crate::{MessageId, OwnerId, RunId};
 
 /// The right to change a running run, handed out by a claim.
@@ -344,6 +344,19 @@ pub struct Closing {
 }
 
 impl Change {
+    /// Whether a store has to say what closes the run's open turn before it applies this: the change may
+    /// end the run without its holder.
+    #[must_use]
+    pub fn needs_closing(&self, run: &Run) -> bool {
+        let lacks = matches!(
+            self,
+            Self::GiveBack(GiveBack { closing: None, .. })
+                | Self::Reclaim(Reclaim { closing: None, .. })
+                | Self::RequestCancel { closing: None }
+        );
+        lacks && has_open_answer(run)
+    }
+
     /// Where a store puts what closes the open calls of an answered turn; `None` for changes that never
     /// end a run without its holder.
     pub const fn closing_mut(&mut self) -> Option<&mut Option<Closing>> {

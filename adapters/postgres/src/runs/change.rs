@@ -1,6 +1,5 @@
 //! Deciding a change. Whether it may be made, and what it leaves behind, the domain says.
 
-use hango_domain::journal::has_open_answer;
 use hango_domain::run::{Applied, Change, Run, TransitionError};
 use hango_domain::session::SessionLine;
 
@@ -28,9 +27,4 @@ pub(crate) fn clean(change: &mut Change, run: hango_domain::RunId) {
     if replaced > 0 {
         tracing::warn!("hango.run.id" = %run, replaced, "characters that cannot be stored");
     }
-}
-
-/// Whether the change may end the run with an answered turn open, which it has to close then.
-pub(crate) fn needs_closing(change: &mut Change, run: &Run) -> bool {
-    has_open_answer(run) && matches!(change.closing_mut(), Some(None))
 }

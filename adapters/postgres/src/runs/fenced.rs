@@ -14,7 +14,7 @@ use hango_domain::session::SessionLine;
 use hango_ports::StoreFailure;
 use hango_ports::run_store::{RunStoreError, Standing, Written};
 
-use super::change::{clean, decide, needs_closing};
+use super::change::{clean, decide};
 use super::held::Remembered;
 use super::load::{Loaded, load};
 use super::writes::Writes;
@@ -59,7 +59,7 @@ impl PostgresStore {
             line,
             standing,
         } = remembered;
-        if needs_closing(change, &run) {
+        if change.needs_closing(&run) {
             return Ok(None);
         }
         let mut writes = Writes::new(now);
@@ -118,17 +118,15 @@ impl PostgresStore {
         let Some(standing) = stored.standing(applied.run.id, known) else {
             return Ok(None);
         };
+        let written = written(&applied.run, standing, applied.events);
         if whole {
-            let written = written(&applied.run, standing, applied.events);
-            let run = applied.run;
             self.held.keep(Remembered {
-                run,
+                run: applied.run,
                 line,
                 standing,
             });
-            return Ok(Some(written));
         }
-        Ok(Some(written(&applied.run, standing, applied.events)))
+        Ok(Some(written))
     }
 
     /// The run, and the change with what closes the open turn should it end the run without its holder.
@@ -147,7 +145,7 @@ impl PostgresStore {
                     let loaded = load(conn, &clock, lease.run).await?;
                     let loaded = loaded.ok_or(RunStoreError::NotFound)?;
                     let mut change = Change::clone(&change);
-                    if needs_closing(&mut change, &loaded.run)
+                    if change.needs_closing(&loaded.run)
                         && let Some(closing) = change.closing_mut()
                     {
                         *closing = journal::closing(conn, &loaded.run).await?;

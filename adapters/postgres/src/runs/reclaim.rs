@@ -7,7 +7,7 @@ use hango_ports::run_store::{ReclaimRequest, Reclaimed, RunStoreError};
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 
-use super::change::{decide, needs_closing};
+use super::change::decide;
 use super::load::{Loaded, loaded_columns, loaded_joins, looked_up};
 use super::writes::Writes;
 use super::{journal, store};
@@ -68,7 +68,7 @@ pub(super) async fn reclaim(
             expired_only: request.expired_only,
             closing: None,
         });
-        if needs_closing(&mut change, &run)
+        if change.needs_closing(&run)
             && let Some(closing) = change.closing_mut()
         {
             *closing = journal::closing(conn, &run).await?;
