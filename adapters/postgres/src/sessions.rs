@@ -23,15 +23,44 @@ use crate::pages::{behind, one_more};
 use crate::rows::{self, Document};
 use crate::{PostgresStore, messages};
 
+/// Whether a caller sees the session `s`: `$tenant` and `$creator` are who he is. A `case` leaves the
+/// planner but one way to a session, by its id: a tenant has few of them only as long as he is new.
+macro_rules! is_seen {
+    ($tenant:literal, $creator:literal) => {
+        concat!(
+            "case when s.tenant_id = ",
+            $tenant,
+            " then ",
+            $creator,
+            "::uuid is null or s.created_by = ",
+            $creator,
+            " else false end"
+        )
+    };
+}
+pub(crate) use is_seen;
+
 /// A session that the caller sees, with its line.
 macro_rules! one_session {
     () => {
-        "select id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at, \
-             id as session_id, pending_runs, running_run, last_run_no, last_seq
-         from sessions
-         where id = $1 and tenant_id = $2 and ($3::uuid is null or created_by = $3)"
+        concat!(
+            "select id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at, \
+                 id as session_id, pending_runs, running_run, last_run_no, last_seq
+             from sessions s where id = $1 and ",
+            is_seen!("$2", "$3")
+        )
     };
 }
+
+/// A session that the caller sees.
+pub(crate) const FIND: &str = one_session!();
+
+/// The same, locked. The time is asked outside of what waits for the lock.
+pub(crate) const LOCK: &str = concat!(
+    "select locked.*, coalesce($4, clock_timestamp()) as now from (",
+    one_session!(),
+    " for update) as locked"
+);
 
 /// A session that the caller sees.
 async fn find(
@@ -39,7 +68,7 @@ async fn find(
     seen: Visibility,
     session: SessionId,
 ) -> Result<Option<Session>, Error> {
-    let row = sqlx::query(one_session!())
+    let row = sqlx::query(FIND)
         .bind(session.0)
         .bind(seen.tenant.0)
         .bind(seen.creator.map(|user| user.0))
@@ -56,24 +85,20 @@ struct Locked {
     now: Timestamp,
 }
 
-/// Locks a session that the caller sees. The time is asked outside of what waits for the lock.
+/// Locks a session that the caller sees.
 async fn lock(
     conn: &mut PgConnection,
     clock: &StoreClock,
     seen: Visibility,
     session: SessionId,
 ) -> Result<Option<Locked>, Error> {
-    let row = sqlx::query(concat!(
-        "select locked.*, coalesce($4, clock_timestamp()) as now from (",
-        one_session!(),
-        " for update) as locked"
-    ))
-    .bind(session.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .bind(clock.given())
-    .fetch_optional(conn)
-    .await?;
+    let row = sqlx::query(LOCK)
+        .bind(session.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .bind(clock.given())
+        .fetch_optional(conn)
+        .await?;
     row.map(|row| {
         Ok(Locked {
             session: rows::session(&row)?,

@@ -19,6 +19,7 @@ use super::{Undone, journal, read, store};
 use crate::clock::StoreClock;
 use crate::error::Error;
 use crate::rows;
+use crate::sessions::is_seen;
 
 /// Adds a run behind the others of its session, which is locked first.
 pub(super) async fn accept(
@@ -73,23 +74,26 @@ struct Place {
 }
 
 /// Locks a session that the caller sees.
+pub(super) const LOCK: &str = concat!(
+    "select s.id as session_id, s.pending_runs, s.running_run, s.last_run_no, s.last_seq, \
+         a.archived_at is not null as agent_is_archived
+     from sessions s join agents a on a.id = s.agent_id
+     where s.id = $1 and ",
+    is_seen!("$2", "$3"),
+    " for no key update of s"
+);
+
 async fn lock(
     conn: &mut PgConnection,
     seen: Visibility,
     session: SessionId,
 ) -> Result<Option<Place>, Error> {
-    let row = sqlx::query(
-        "select s.id as session_id, s.pending_runs, s.running_run, s.last_run_no, s.last_seq, \
-             a.archived_at is not null as agent_is_archived
-         from sessions s join agents a on a.id = s.agent_id
-         where s.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)
-         for no key update of s",
-    )
-    .bind(session.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .fetch_optional(conn)
-    .await?;
+    let row = sqlx::query(LOCK)
+        .bind(session.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .fetch_optional(conn)
+        .await?;
     row.map(|row| {
         Ok(Place {
             line: rows::session_line(&row)?,
@@ -108,6 +112,16 @@ struct Ended {
     events: Vec<Event>,
 }
 
+/// Locks the running run of a session that the caller sees.
+pub(super) const HOLD_RUNNING: &str = concat!(
+    "select r.id, r.state = 'running' as runs
+     from sessions s
+     cross join lateral (
+         select id, state from runs where runs.id = s.running_run for no key update) r
+     where s.id = $1 and ",
+    is_seen!("$2", "$3")
+);
+
 /// Locks the session's running run: before the session, as every holder's write does. One that stopped
 /// running before it was locked is in the way: it may be in a claim's by now, behind the session.
 async fn hold_running(
@@ -115,19 +129,13 @@ async fn hold_running(
     seen: Visibility,
     session: SessionId,
 ) -> Result<Option<RunId>, Undone> {
-    let row = sqlx::query(
-        "select r.id, r.state = 'running' as runs
-         from sessions s
-         cross join lateral (
-             select id, state from runs where runs.id = s.running_run for no key update) r
-         where s.id = $1 and s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)",
-    )
-    .bind(session.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .fetch_optional(conn)
-    .await
-    .map_err(Error::from)?;
+    let row = sqlx::query(HOLD_RUNNING)
+        .bind(session.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .fetch_optional(conn)
+        .await
+        .map_err(Error::from)?;
     let Some(row) = row else { return Ok(None) };
     if row.try_get("runs").map_err(Error::from)? {
         Ok(Some(rows::run_id(&row)?))

@@ -21,6 +21,7 @@ use crate::audit::{self, note};
 use crate::clock::StoreClock;
 use crate::error::Error;
 use crate::rows::{self, run_columns};
+use crate::sessions::is_seen;
 
 /// Asks for the end of a running run that the caller sees and that nobody asked to end before, with the
 /// audit row: what [`Change::RequestCancel`] does to such a run. Returns it as it is then.
@@ -29,9 +30,9 @@ pub(super) const ASK: &str = concat!(
          update runs r set cancel_requested_at = coalesce($4, clock_timestamp())
          from sessions s
          where r.id = $1 and r.state = 'running' and r.cancel_requested_at is null
-           and s.id = r.session_id
-           and case when s.tenant_id = $2 then $3::uuid is null or s.created_by = $3 else false end
-         returning ",
+           and s.id = r.session_id and ",
+    is_seen!("$2", "$3"),
+    " returning ",
     run_columns!(),
     ", r.cancel_requested_at as now
      ),
@@ -139,14 +140,12 @@ async fn end_waiting(
     })
 }
 
+/// Locks the session of a run.
+pub(super) const LOCK_SESSION: &str = "select from sessions s
+     where s.id = (select r.session_id from runs r where r.id = $1)
+     for no key update";
+
 async fn lock_session_of(conn: &mut PgConnection, run: RunId) -> Result<(), Error> {
-    sqlx::query(
-        "select from sessions s
-         where s.id = (select r.session_id from runs r where r.id = $1)
-         for no key update",
-    )
-    .bind(run.0)
-    .execute(conn)
-    .await?;
+    sqlx::query(LOCK_SESSION).bind(run.0).execute(conn).await?;
     Ok(())
 }

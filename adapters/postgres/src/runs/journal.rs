@@ -9,18 +9,18 @@ use crate::error::Error;
 use crate::rows;
 
 /// The journal of one turn of a run, by position.
+pub(super) const CALLS: &str = "select id, run_id, turn, position, tool_use_id, name, input, \
+         invalid_input, state, executions, result, started_at, finished_at
+     from tool_calls
+     where run_id = $1 and turn = $2
+     order by position";
+
 async fn calls(conn: &mut PgConnection, run: RunId, turn: u32) -> Result<Vec<ToolCall>, Error> {
-    let rows = sqlx::query(
-        "select id, run_id, turn, position, tool_use_id, name, input, invalid_input, state, \
-             executions, result, started_at, finished_at
-         from tool_calls
-         where run_id = $1 and turn = $2
-         order by position",
-    )
-    .bind(run.0)
-    .bind(rows::small(turn))
-    .fetch_all(conn)
-    .await?;
+    let rows = sqlx::query(CALLS)
+        .bind(run.0)
+        .bind(rows::small(turn))
+        .fetch_all(conn)
+        .await?;
     rows::all(&rows, rows::tool_call)
 }
 

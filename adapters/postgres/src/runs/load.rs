@@ -96,6 +96,27 @@ pub(super) const LOAD: &str = concat!(
     " where r.id = $2"
 );
 
+/// The same where the caller sees the run.
+pub(super) const LOAD_SEEN: &str = concat!(
+    "select ",
+    loaded_columns!(),
+    " from runs r",
+    loaded_joins!(),
+    " where r.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)"
+);
+
+/// The runs of a session that have not ended, in their order.
+pub(super) const PENDING: &str = concat!(
+    "select ",
+    loaded_columns!(),
+    " from (select run_id from queued_runs where session_id = $2
+            union all
+            select run_id from running_runs where session_id = $2) as pending",
+    looked_up!("runs", "pending.run_id", "r"),
+    loaded_joins!(),
+    " order by r.session_no"
+);
+
 /// A run, whoever may see it.
 pub(crate) async fn load(
     conn: &mut PgConnection,
@@ -121,19 +142,13 @@ pub(crate) async fn load_seen(
     run: RunId,
 ) -> Result<Option<Loaded>, Error> {
     let asked = Instant::now();
-    let row = sqlx::query(concat!(
-        "select ",
-        loaded_columns!(),
-        " from runs r",
-        loaded_joins!(),
-        " where r.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)"
-    ))
-    .bind(clock.given())
-    .bind(run.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .fetch_optional(conn)
-    .await?;
+    let row = sqlx::query(LOAD_SEEN)
+        .bind(clock.given())
+        .bind(run.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .fetch_optional(conn)
+        .await?;
     let loaded = row.as_ref().map(Loaded::new).transpose()?;
     told(clock, loaded.as_ref(), asked);
     Ok(loaded)
@@ -155,20 +170,11 @@ pub(crate) async fn pending(
     clock: &StoreClock,
     session: SessionId,
 ) -> Result<Vec<Loaded>, Error> {
-    let rows = sqlx::query(concat!(
-        "select ",
-        loaded_columns!(),
-        " from (select run_id from queued_runs where session_id = $2
-                union all
-                select run_id from running_runs where session_id = $2) as pending",
-        looked_up!("runs", "pending.run_id", "r"),
-        loaded_joins!(),
-        " order by r.session_no"
-    ))
-    .bind(clock.given())
-    .bind(session.0)
-    .fetch_all(conn)
-    .await?;
+    let rows = sqlx::query(PENDING)
+        .bind(clock.given())
+        .bind(session.0)
+        .fetch_all(conn)
+        .await?;
     rows::all(&rows, Loaded::new)
 }
 

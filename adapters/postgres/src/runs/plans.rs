@@ -10,9 +10,11 @@ use hango_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::store::Shape;
-use super::{cancel, context, eligible, load, read, reclaim, renew, store};
+use super::{
+    accept, cancel, context, eligible, journal, load, read, reclaim, renew, store, take_in,
+};
 use crate::open::SETTINGS;
-use crate::{Options, PostgresStore};
+use crate::{Options, PostgresStore, messages, sessions};
 
 /// Ended runs, each with what belongs to it; some that wait, and some that are running.
 const MANY: &str = "
@@ -62,8 +64,12 @@ const WAYS: [(&str, &str); 5] = [
     ("tool_calls", "tool_calls_pkey"),
 ];
 
-const STATEMENTS: [&str; 19] = [
+const STATEMENTS: [&str; 30] = [
+    take_in::TAKE_IN,
+    accept::LOCK,
+    accept::HOLD_RUNNING,
     cancel::ASK,
+    cancel::LOCK_SESSION,
     eligible::ELIGIBLE,
     eligible::ELIGIBLE_ALONE,
     eligible::LOCK_TENANTS,
@@ -75,6 +81,10 @@ const STATEMENTS: [&str; 19] = [
     reclaim::SILENT,
     reclaim::LOCKED,
     load::LOAD,
+    load::LOAD_SEEN,
+    load::PENDING,
+    journal::CALLS,
+    read::FIND,
     read::EVENTS,
     read::TOOL_CALLS,
     store::STORE,
@@ -82,6 +92,9 @@ const STATEMENTS: [&str; 19] = [
     Shape::Results.statement(),
     Shape::End.statement(),
     Shape::Any.statement(),
+    sessions::FIND,
+    sessions::LOCK,
+    messages::LIST,
 ];
 
 #[tokio::test]
@@ -157,21 +170,19 @@ fn named<'p>(step: &'p str, how: &str) -> Option<&'p str> {
 
 /// The general plan of a statement, line by line.
 async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
-    let parameters = (1..=39)
-        .filter(|n| statement.contains(&format!("${n}")))
-        .max();
-    let nulls = vec!["null"; parameters.unwrap_or_default()].join(", ");
-    // Of the write's parameters not every shape has all.
-    let types = if statement.contains("changed as") {
-        "(json, json, json, json, json, timestamptz, int)"
-    } else {
-        ""
+    let last = (1..=39).filter(|n| takes(statement, *n)).max();
+    let all = 1..=last.unwrap_or_default();
+    // One that it does not take has any type.
+    let inferred = |n| {
+        if takes(statement, n) {
+            "unknown"
+        } else {
+            "int"
+        }
     };
-    let explain = if nulls.is_empty() {
-        "explain execute looked_at".to_owned()
-    } else {
-        format!("explain execute looked_at ({nulls})")
-    };
+    let types = in_brackets(all.clone().map(inferred).collect());
+    let nulls = in_brackets(all.map(|_| "null").collect());
+    let explain = format!("explain execute looked_at {nulls}");
     for prepare in [
         "deallocate all".to_owned(),
         "set plan_cache_mode = force_generic_plan".to_owned(),
@@ -185,4 +196,23 @@ async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
     let rows = sqlx::raw_sql(AssertSqlSafe(explain)).fetch_all(conn).await;
     let rows = rows.expect("a statement has a plan");
     rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// A list as a statement has it, which is nothing where it is empty.
+fn in_brackets(list: Vec<&str>) -> String {
+    if list.is_empty() {
+        String::new()
+    } else {
+        format!("({})", list.join(", "))
+    }
+}
+
+/// Whether a statement takes a parameter of that number.
+fn takes(statement: &str, n: usize) -> bool {
+    let named = format!("${n}");
+    let mut found = statement.match_indices(&named);
+    found.any(|(at, _)| {
+        let behind = &statement[at + named.len()..];
+        !behind.starts_with(|next: char| next.is_ascii_digit())
+    })
 }

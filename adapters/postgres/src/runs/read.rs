@@ -13,16 +13,15 @@ use sqlx::postgres::PgRow;
 use crate::error::Error;
 use crate::pages::{behind, one_more};
 use crate::rows::{self, ReadRun, integer, run_columns};
+use crate::sessions::is_seen;
 
-/// Whether a caller sees the run `r`: parameters 2 and 3 say who he is. The session is looked up for the run,
-/// never the other way round.
-macro_rules! is_seen {
-    () => {
-        "(select s.tenant_id = $2 and ($3::uuid is null or s.created_by = $3)
-          from sessions s where s.id = r.session_id)"
-    };
-}
-pub(super) use is_seen;
+/// A run that the caller sees.
+pub(super) const FIND: &str = concat!(
+    "select ",
+    run_columns!(),
+    " from runs r join sessions s on s.id = r.session_id where r.id = $1 and ",
+    is_seen!("$2", "$3")
+);
 
 /// A run that the caller sees.
 pub(super) async fn find(
@@ -30,17 +29,12 @@ pub(super) async fn find(
     seen: Visibility,
     run: RunId,
 ) -> Result<Option<Run>, Error> {
-    let row = sqlx::query(concat!(
-        "select ",
-        run_columns!(),
-        " from runs r where r.id = $1 and ",
-        is_seen!()
-    ))
-    .bind(run.0)
-    .bind(seen.tenant.0)
-    .bind(seen.creator.map(|user| user.0))
-    .fetch_optional(conn)
-    .await?;
+    let row = sqlx::query(FIND)
+        .bind(run.0)
+        .bind(seen.tenant.0)
+        .bind(seen.creator.map(|user| user.0))
+        .fetch_optional(conn)
+        .await?;
     row.map(|row| rows::run(&row)?.whole()).transpose()
 }
 
@@ -133,10 +127,12 @@ fn readable(row: &PgRow) -> Result<Option<Run>, Error> {
 macro_rules! of_seen_run {
     ($rows:literal) => {
         concat!(
-            "select it.* from runs r left join lateral (",
+            "select it.* from runs r
+             join sessions s on s.id = r.session_id
+             left join lateral (",
             $rows,
             ") it on true where r.id = $1 and ",
-            is_seen!()
+            is_seen!("$2", "$3")
         )
     };
 }

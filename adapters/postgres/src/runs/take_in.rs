@@ -16,17 +16,19 @@ use crate::audit::{self, note};
 use crate::clock::StoreClock;
 use crate::error::Error;
 use crate::rows::{self, Document, Told, small};
+use crate::sessions::is_seen;
 
 /// Adds a run to a session that the caller sees and that takes it, with its event, its audit row and the
 /// session's line: the condition is [`SessionLine::accept`]. The agent is kept as it is now, once for each
 /// of its versions: the domain's `AgentSnapshot`. Returns nothing where the session does not take the run,
 /// or where that is known.
-const TAKE_IN: &str = concat!(
+pub(super) const TAKE_IN: &str = concat!(
     "with added as (
          update sessions s set pending_runs = s.pending_runs + 1, last_run_no = s.last_run_no + 1
          from agents a
-         where s.id = $2 and s.tenant_id = $3 and ($4::uuid is null or s.created_by = $4)
-           and a.id = s.agent_id and a.archived_at is null
+         where s.id = $2 and ",
+    is_seen!("$3", "$4"),
+    "      and a.id = s.agent_id and a.archived_at is null
            and not exists (select from runs where runs.id = $1)
            and s.pending_runs < $5 and (s.pending_runs = 0 or $6)
          returning s.id, s.tenant_id, s.agent_id, s.last_run_no, a.version as agent_version, \
