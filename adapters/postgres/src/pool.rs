@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 enum Kind {
     /// It changes nothing, or nothing a second time: whenever the connection was lost.
     Repeatable,
-    /// One statement, which may have been executed when the connection was lost: never then.
+    /// One statement changes something, and may have done so when the connection was lost: never then.
     Statement,
     /// It changes nothing before its `begin` is answered: when the connection was lost before that.
     Transaction,
@@ -86,8 +86,8 @@ impl Pool {
         self.perform(Kind::Repeatable, work).await
     }
 
-    /// Runs `work`, which is one statement, on a connection. It may run several times, where the
-    /// database is known to have undone it.
+    /// Runs `work`, of which one statement at most changes anything, on a connection. It may run several
+    /// times, where the database is known to have undone it.
     pub(crate) async fn run<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>> + Send + Sync + 'static,

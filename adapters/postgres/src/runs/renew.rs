@@ -16,7 +16,7 @@ use sqlx::PgConnection;
 
 use super::load::{loaded_joins, looked_up};
 use crate::clock::StoreClock;
-use crate::error::{Error, code};
+use crate::error::{Error, is_lock_timeout};
 use crate::rows::{self, Document};
 
 /// The claims that the owner names. Their `v` is always 1: see [`STORE`](super::store::STORE).
@@ -26,8 +26,8 @@ macro_rules! named {
     };
 }
 
-/// The rule of [`Change::Renew`](hango_domain::run::Change::Renew): the claim is in force, and has not run out. Parameters: 1 what stands
-/// in for the database's time, 2 the owner, 3 the claims that he names.
+/// The rule of [`Change::Renew`](hango_domain::run::Change::Renew): the claim is in force, and has not run
+/// out. Parameters: 1 what stands in for the database's time, 2 the owner, 3 the claims that he names.
 macro_rules! may_be_renewed {
     () => {
         "h.v = 1 and r.id = h.run_id and r.attempt = h.attempt
@@ -98,9 +98,6 @@ pub(super) const CANCELS: &str = concat!(
     " where x.owner_id = $1 and r.cancel_requested_at is not null"
 );
 
-/// The SQLSTATE of a lock that was not got in time.
-const LOCK_NOT_AVAILABLE: &str = "55P03";
-
 /// What a renewal binds.
 pub(super) struct Renewing {
     owner: OwnerId,
@@ -120,7 +117,7 @@ impl Renewing {
         clock: &StoreClock,
     ) -> Result<Renewal, Error> {
         match self.renew_by(RENEW, conn, clock).await {
-            Err(Error::Sql(error)) if code(&error).as_deref() == Some(LOCK_NOT_AVAILABLE) => {
+            Err(Error::Sql(error)) if is_lock_timeout(&error) => {
                 tracing::warn!("a run is locked by somebody for long; its lease is not renewed");
                 self.renew_by(RENEW_UNLOCKED, conn, clock).await
             }
