@@ -1,6 +1,7 @@
 //! Runs of several processes: two stores on one database, and somebody who locks a row for long.
 
 mod claims;
+mod clock;
 mod leases;
 mod line;
 mod writes;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use hango_conformance::{Fixture, ManualClock, Place, TTL, no_limits};
 use hango_domain::queue::ClaimLimits;
 use hango_domain::{OwnerId, RunId};
-use hango_ports::Stores;
+use hango_ports::{Clock, Stores};
 use hango_ports::run_store::{ClaimRequest, Claimed};
 use hango_postgres::{Options, PostgresStore};
 use hango_test_database::TestDatabase;
@@ -33,11 +34,15 @@ struct Processes {
 
 impl Processes {
     async fn start() -> Self {
+        Self::by(Some(Arc::new(ManualClock::default()))).await
+    }
+
+    /// Processes that go by `clock`, or by the database's own.
+    async fn by(clock: Option<Arc<ManualClock>>) -> Self {
         let database = TestDatabase::new().await;
-        let clock = Arc::new(ManualClock::default());
         let open = || {
             let options = Options {
-                clock: Some(clock.clone()),
+                clock: clock.clone().map(|clock| clock as Arc<dyn Clock>),
                 ..Options::new(database.url())
             };
             Arc::new(PostgresStore::open(options).expect("the URL is one of PostgreSQL"))
@@ -45,7 +50,7 @@ impl Processes {
         let (first, second) = (open(), open());
         first.migrate().await.expect("the schema is brought up");
         Self {
-            fixture: Fixture::new(first.stores(), clock.clone()),
+            fixture: Fixture::new(first.stores(), clock.unwrap_or_default()),
             other: second.stores(),
             both: [first, second],
             database,
