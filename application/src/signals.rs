@@ -99,6 +99,7 @@ impl Signals {
     /// Waits until a run may be claimed. A hint given before is kept.
     pub(crate) async fn next_queued(&self) {
         tokio::select! {
+            biased;
             () = self.news.notified() => {}
             () = self.known.notified() => {}
         }

@@ -33,6 +33,7 @@ mod wake_up;
 
 use std::sync::Arc;
 
+use hango_domain::queue::SetAside;
 use hango_ports::Stores;
 use sqlx::postgres::PgConnectOptions;
 
@@ -55,6 +56,8 @@ pub struct PostgresStore {
     pub(crate) clock: StoreClock,
     /// What it remembers of the runs that it holds.
     pub(crate) held: HeldRuns,
+    /// The runs that it could not read.
+    pub(crate) aside: Arc<SetAside>,
     /// How to connect past a pooler.
     pub(crate) direct: PgConnectOptions,
 }

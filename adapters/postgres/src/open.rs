@@ -169,6 +169,7 @@ impl PostgresStore {
             lane: lane.map_err(OpenError::NoThread)?,
             clock: StoreClock::new(options.clock),
             held: HeldRuns::default(),
+            aside: Arc::default(),
             direct,
         })
     }

@@ -132,10 +132,10 @@ impl RunStore for PostgresStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
-        let clock = self.clock.clone();
+        let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
         let taken = self.pool.transact(move |conn| {
-            let clock = clock.clone();
-            Box::pin(async move { claim::take(conn, &clock, &request).await })
+            let (clock, aside) = (clock.clone(), Arc::clone(&aside));
+            Box::pin(async move { claim::take(conn, &clock, &aside, &request).await })
         });
         let taken: Result<Vec<claim::Taken>, Error> = taken.await;
         let taken = match taken {
@@ -146,7 +146,7 @@ impl RunStore for PostgresStore {
         for remembered in taken.iter().filter_map(claim::Taken::to_remember) {
             self.held.keep(remembered);
         }
-        Ok(taken.into_iter().map(|taken| taken.claimed).collect())
+        Ok(claim::complete(&self.pool, taken).await)
     }
 
     async fn renew(
@@ -232,11 +232,11 @@ impl RunStore for PostgresStore {
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError> {
-        let clock = self.clock.clone();
+        let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
         self.lane
             .transact(move |conn| {
-                let clock = clock.clone();
-                Box::pin(async move { reclaim::reclaim(conn, &clock, request).await })
+                let (clock, aside) = (clock.clone(), Arc::clone(&aside));
+                Box::pin(async move { reclaim::reclaim(conn, &clock, &aside, request).await })
             })
             .await
     }

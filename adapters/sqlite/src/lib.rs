@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hango_domain::queue::SetAside;
 use hango_ports::store::StoreHealth;
 use hango_ports::{Clock, StoreFailure, Stores};
 use sqlx::SqlitePool;
@@ -44,6 +45,8 @@ pub struct SqliteStore {
     writer: Writer,
     readers: SqlitePool,
     clock: Arc<dyn Clock>,
+    /// The runs that it could not read.
+    aside: Arc<SetAside>,
     path: PathBuf,
     execute: bool,
     patience: Duration,

@@ -143,6 +143,7 @@ impl SqliteStore {
             writer,
             readers,
             clock: options.clock,
+            aside: Arc::default(),
             path,
             execute: options.execute,
             patience: options.patience,

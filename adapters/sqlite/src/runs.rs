@@ -15,6 +15,7 @@ mod plans;
 mod read;
 mod table;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -84,11 +85,11 @@ impl RunStore for SqliteStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
-        let clock = self.clock.clone();
+        let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
         let taken = self
             .writer
             .write(Urgency::Normal, async move |conn| {
-                claim::take(conn, request, clock.now()).await
+                claim::take(conn, &aside, request, clock.now()).await
             })
             .await?;
         // Nobody but the holder changes what follows, so the writer need not wait for it.
@@ -169,10 +170,10 @@ impl RunStore for SqliteStore {
     }
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError> {
-        let clock = self.clock.clone();
+        let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
         self.writer
             .write(Urgency::Urgent, async move |conn| {
-                leases::reclaim(conn, request, clock.now()).await
+                leases::reclaim(conn, &aside, request, clock.now()).await
             })
             .await
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hango_conformance::{Fixture, ManualClock, TTL, no_limits, owner};
 use hango_domain::RunId;
+use hango_domain::queue::ClaimLimits;
 use hango_domain::event::EVENT_VERSION;
 use hango_domain::run::{Change, RunStatus};
 use hango_ports::StoreFailure;
@@ -147,6 +148,48 @@ async fn a_row_that_cannot_be_read_at_all_keeps_nobody_from_being_claimed_or_tak
         .expect("the sweep works");
     let taken: Vec<RunId> = taken.iter().map(|taken| taken.previous.run).collect();
     assert_eq!(taken, [sound.run, waiting.id]);
+}
+
+#[tokio::test]
+async fn rows_that_cannot_be_read_take_nobodys_place_in_a_claim_or_a_sweep_of_one() {
+    let (fixture, dir) = fixture().await;
+    let (_, damaged) = fixture.running().await;
+    let (_, sound) = fixture.running().await;
+    let mut unreadable = vec![damaged.run];
+    for _ in 0..3 {
+        let place = fixture.place().await;
+        unreadable.push(fixture.run(&place).await.id);
+    }
+    let place = fixture.place().await;
+    let waiting = fixture.run(&place).await;
+    for run in unreadable {
+        damage(
+            &dir,
+            format!("update runs set trace_id = 'nowhere' where id = '{run}'"),
+        )
+        .await;
+    }
+
+    let one = ClaimLimits {
+        runs: 1,
+        ..no_limits()
+    };
+    let claimed = fixture.claim_all(owner(2), None, one).await;
+    let claimed: Vec<RunId> = claimed.iter().map(|claimed| claimed.run.id).collect();
+    assert_eq!(claimed, [waiting.id]);
+
+    let request = ReclaimRequest {
+        limit: 1,
+        max_stalled: 5,
+        expired_only: false,
+    };
+    let mut taken = Vec::new();
+    for _ in 0..2 {
+        let swept = fixture.stores.runs.reclaim(request).await;
+        taken.extend(swept.expect("the sweep works"));
+    }
+    let taken: Vec<RunId> = taken.iter().map(|taken| taken.previous.run).collect();
+    assert_eq!(taken, [sound.run]);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use hango_domain::access::Visibility;
+use hango_domain::queue::SetAside;
 use hango_domain::run::Run;
 use hango_domain::session::SessionLine;
 use hango_domain::{RunId, SessionId, Timestamp};
@@ -36,6 +37,24 @@ impl Loaded {
             standing: rows::standing(row)?,
             now: rows::now(row)?,
         })
+    }
+
+    /// The same; `None` for one that cannot be read, which is set aside, and said in the log as `what`.
+    pub(crate) fn or_aside(
+        row: &PgRow,
+        aside: &SetAside,
+        what: &str,
+    ) -> Result<Option<Self>, Error> {
+        match Self::new(row) {
+            Ok(loaded) => Ok(Some(loaded)),
+            Err(error @ Error::Unreadable { .. }) => {
+                if aside.add(rows::run_id(row)?, Instant::now()) {
+                    tracing::error!(%error, "{what}");
+                }
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Taking runs from those who fell silent: what may be taken is locked, read, decided and written, in one
 //! transaction for the whole batch.
 
+use std::time::Instant;
+
 use hango_domain::RunId;
+use hango_domain::queue::SetAside;
 use hango_domain::run::{Change, Reclaim};
 use hango_ports::run_store::{ReclaimRequest, Reclaimed, RunStoreError};
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 
 use super::change::decide;
 use super::load::{Loaded, loaded_columns, loaded_joins, looked_up};
@@ -17,13 +19,14 @@ use crate::rows;
 
 /// Locks the runs that the sweep may take, with their sessions: of [`Change::Reclaim`] what concerns the
 /// lease. What others have locked is passed over. Parameters: 1 what stands in for the database's time, 2
-/// whether the lease must have run out, 3 how many.
+/// whether the lease must have run out, 3 how many, 4 what is set aside.
 pub(super) const SILENT: &str = concat!(
     "with silent as materialized (
          select r.id, r.lease_expires_at
          from running_runs x",
     looked_up!("runs", "x.run_id", "r"),
-    "    where not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp())
+    "    where (not $2 or r.lease_expires_at <= coalesce($1, statement_timestamp()))
+           and x.run_id <> all ($4)
          order by r.lease_expires_at, r.id
          limit $3
      )
@@ -46,14 +49,15 @@ pub(super) const LOCKED: &str = concat!(
     " order by locked.place"
 );
 
-/// Takes runs back, the longest silent first. One whose row cannot be read is left where it is, and
-/// said in the log.
+/// Takes runs back, the longest silent first. One whose row cannot be read is left where it is, and set
+/// aside.
 pub(super) async fn reclaim(
     conn: &mut PgConnection,
     clock: &StoreClock,
+    aside: &SetAside,
     request: ReclaimRequest,
 ) -> Result<Vec<Reclaimed>, RunStoreError> {
-    let silent = silent(conn, clock, request).await?;
+    let silent = silent(conn, clock, aside, request).await?;
     let Some(now) = silent.first().map(|it| it.now) else {
         return Ok(Vec::new());
     };
@@ -68,7 +72,9 @@ pub(super) async fn reclaim(
             expired_only: request.expired_only,
             closing: None,
         });
-        if change.needs_closing(&run)
+        let ends = run.clone().apply(&change, now);
+        if ends.is_ok_and(|ends| ends.run.state.status().is_terminal())
+            && change.needs_closing(&run)
             && let Some(closing) = change.closing_mut()
         {
             *closing = journal::closing(conn, &run).await?;
@@ -94,12 +100,16 @@ pub(super) async fn reclaim(
 async fn silent(
     conn: &mut PgConnection,
     clock: &StoreClock,
+    aside: &SetAside,
     request: ReclaimRequest,
 ) -> Result<Vec<Loaded>, Error> {
+    let left_out = aside.runs(Instant::now());
+    let left_out: Vec<_> = left_out.into_iter().map(|run| run.0).collect();
     let rows = sqlx::query(SILENT)
         .bind(clock.given())
         .bind(request.expired_only)
         .bind(i64::from(request.limit))
+        .bind(left_out)
         .fetch_all(&mut *conn)
         .await?;
     let locked: Vec<RunId> = rows::all(&rows, rows::run_id)?;
@@ -112,18 +122,7 @@ async fn silent(
         .bind(locked)
         .fetch_all(conn)
         .await?;
-    readable(&rows, "a run cannot be taken back")
-}
-
-/// What can be read of `rows`; of the others the log is told that `what`.
-fn readable(rows: &[PgRow], what: &str) -> Result<Vec<Loaded>, Error> {
-    let mut loaded = Vec::with_capacity(rows.len());
-    for row in rows {
-        match Loaded::new(row) {
-            Ok(run) => loaded.push(run),
-            Err(error @ Error::Unreadable { .. }) => tracing::error!(%error, "{what}"),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(loaded)
+    let rows = rows.iter();
+    rows.filter_map(|row| Loaded::or_aside(row, aside, "a run cannot be taken back").transpose())
+        .collect()
 }

@@ -1,14 +1,19 @@
 //! Handing runs out.
 
+use std::time::Instant;
+
 use hango_domain::journal::has_open_answer;
+use hango_domain::queue::SetAside;
 use hango_domain::run::{Change, Run};
 use hango_domain::{RunId, Timestamp};
 use hango_ports::StoreFailure;
 use hango_ports::run_store::{ClaimRequest, Claimed, RunContext, RunStoreError};
 use sqlx::sqlite::{SqliteConnection, SqlitePool};
+use sqlx::types::Json;
 
 use super::change::{self, Made};
-use super::{journal, read, table};
+use super::table::{self, Loaded};
+use super::{journal, read};
 use crate::error::Error;
 use crate::{messages, rows};
 
@@ -19,24 +24,15 @@ pub(crate) struct Taken {
     now: Timestamp,
 }
 
-/// Claims what is eligible. A run whose row cannot be read is left where it is, and said in the log:
-/// nobody else has to wait for it.
+/// Claims what is eligible.
 pub(crate) async fn take(
     conn: &mut SqliteConnection,
+    aside: &SetAside,
     request: ClaimRequest,
     now: Timestamp,
 ) -> Result<Vec<Taken>, RunStoreError> {
     let mut taken = Vec::new();
-    for run in eligible(conn, &request, now).await? {
-        let loaded = match table::load(conn, run).await {
-            Ok(Some(loaded)) => loaded,
-            Ok(None) => continue,
-            Err(error @ Error::Unreadable { .. }) => {
-                tracing::error!("hango.run.id" = %run, %error, "a queued run cannot be claimed");
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+    for loaded in eligible(conn, aside, &request, now).await? {
         let damage = loaded.damage.clone();
         let change = Change::Claim {
             owner: request.owner,
@@ -91,12 +87,14 @@ async fn context(readers: &SqlitePool, run: &Run) -> Result<RunContext, Error> {
 }
 
 /// What [`hango_domain::queue::eligible`] asks of a run alone: the first of its session that has not
-/// ended, due, of a memory format that the claimer reads. Parameters: 1 the moment, 2 the format.
+/// ended, due, of a memory format that the claimer reads; and that it is not set aside. Parameters: 1 the
+/// moment, 2 the format, 6 what is set aside.
 macro_rules! is_due_head {
     () => {
         "q.state = 'queued'
            and (q.available_at is null or q.available_at <= ?1)
            and q.state_version <= ?2
+           and q.id not in (select value from json_each(?6))
            and not exists (
                select 1 from runs e
                where e.session_id = q.session_id and e.state in ('queued', 'running')
@@ -155,25 +153,51 @@ pub(super) const ELIGIBLE_ALONE: &str = concat!(
     " limit ?3"
 );
 
+/// How often a claim chooses anew because it met what cannot be read.
+const TRIES: u32 = 8;
+
+/// Chooses what is eligible, and reads it. A run whose row cannot be read is left where it is, and set
+/// aside: others get its place, in this claim already.
 async fn eligible(
     conn: &mut SqliteConnection,
+    aside: &SetAside,
+    request: &ClaimRequest,
+    now: Timestamp,
+) -> Result<Vec<Loaded>, Error> {
+    let mut tries = 1;
+    loop {
+        let heads = heads(conn, aside, request, now).await?;
+        let mut chosen = Vec::with_capacity(heads.len());
+        for run in &heads {
+            let what = "a queued run cannot be claimed";
+            chosen.extend(table::load_or_aside(conn, *run, aside, what).await?);
+        }
+        if chosen.len() == heads.len() || tries == TRIES {
+            return Ok(chosen);
+        }
+        tries += 1;
+    }
+}
+
+async fn heads(
+    conn: &mut SqliteConnection,
+    aside: &SetAside,
     request: &ClaimRequest,
     now: Timestamp,
 ) -> Result<Vec<RunId>, Error> {
     let limits = request.limits;
     let statement = match request.only {
-        None => sqlx::query(ELIGIBLE),
-        Some(_) => sqlx::query(ELIGIBLE_ALONE),
+        None => ELIGIBLE,
+        Some(_) => ELIGIBLE_ALONE,
     };
-    let statement = statement
+    let rows = sqlx::query(statement)
         .bind(now.as_micros())
         .bind(limits.memory_version)
         .bind(limits.runs)
-        .bind(limits.running_per_tenant);
-    let statement = match request.only {
-        None => statement,
-        Some(run) => statement.bind(run.to_string()),
-    };
-    let rows = statement.fetch_all(conn).await?;
+        .bind(limits.running_per_tenant)
+        .bind(request.only.map(|run| run.to_string()))
+        .bind(Json(aside.runs(Instant::now())))
+        .fetch_all(conn)
+        .await?;
     rows::all(&rows, rows::run_id)
 }

@@ -1,8 +1,9 @@
 //! Keeping runs, and taking them from those who fell silent.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hango_domain::queue::SetAside;
 use hango_domain::run::{Change, Lease, Reclaim};
 use hango_domain::{OwnerId, RunId, Timestamp};
 use hango_ports::run_store::{Held, ReclaimRequest, Reclaimed, Renewal, RunStoreError, Standing};
@@ -39,6 +40,7 @@ pub(super) const CANCELS: &str = "select id, owner_id, attempt from runs indexed
 /// The runs that the sweep takes: of [`Change::Reclaim`] what concerns the lease.
 pub(super) const SILENT: &str = "select id, owner_id, attempt from runs indexed by runs_running
      where state = 'running' and (not ?1 or lease_expires_at <= ?2)
+       and id not in (select value from json_each(?4))
      order by lease_expires_at, id
      limit ?3";
 
@@ -116,23 +118,19 @@ pub(crate) async fn cancels(readers: &SqlitePool, owner: OwnerId) -> Result<Vec<
     rows::all(&rows, rows::lease)
 }
 
-/// Takes runs back, the longest silent first. One whose row cannot be read is left where it is, and
-/// said in the log.
+/// Takes runs back, the longest silent first. One whose row cannot be read is left where it is, and set
+/// aside.
 pub(crate) async fn reclaim(
     conn: &mut SqliteConnection,
+    aside: &SetAside,
     request: ReclaimRequest,
     now: Timestamp,
 ) -> Result<Vec<Reclaimed>, RunStoreError> {
     let mut reclaimed = Vec::new();
-    for previous in silent(conn, request, now).await? {
-        let loaded = match table::load(conn, previous.run).await {
-            Ok(Some(loaded)) => loaded,
-            Ok(None) => continue,
-            Err(error @ Error::Unreadable { .. }) => {
-                tracing::error!("hango.run.id" = %previous.run, %error, "a run cannot be taken back");
-                continue;
-            }
-            Err(error) => return Err(error.into()),
+    for previous in silent(conn, aside, request, now).await? {
+        let what = "a run cannot be taken back";
+        let Some(loaded) = table::load_or_aside(conn, previous.run, aside, what).await? else {
+            continue;
         };
         let change = Change::Reclaim(Reclaim {
             max_stalled: request.max_stalled,
@@ -153,6 +151,7 @@ pub(crate) async fn reclaim(
 
 async fn silent(
     conn: &mut SqliteConnection,
+    aside: &SetAside,
     request: ReclaimRequest,
     now: Timestamp,
 ) -> Result<Vec<Lease>, Error> {
@@ -160,6 +159,7 @@ async fn silent(
         .bind(request.expired_only)
         .bind(now.as_micros())
         .bind(request.limit)
+        .bind(Json(aside.runs(Instant::now())))
         .fetch_all(conn)
         .await?;
     rows::all(&rows, rows::lease)

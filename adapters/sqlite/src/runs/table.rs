@@ -1,8 +1,11 @@
 //! The statements on `runs`.
 
+use std::time::Instant;
+
 use hango_domain::RunId;
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::conversation::StopReason;
+use hango_domain::queue::SetAside;
 use hango_domain::run::{Lease, Run, RunState};
 use hango_domain::session::SessionLine;
 use hango_domain::{OwnerId, SessionId, Timestamp};
@@ -51,6 +54,25 @@ pub(crate) async fn load(conn: &mut SqliteConnection, run: RunId) -> Result<Opti
         })
     })
     .transpose()
+}
+
+/// The same; `None` for one that is gone, and for one that cannot be read, which is set aside, and said
+/// in the log as `what`.
+pub(crate) async fn load_or_aside(
+    conn: &mut SqliteConnection,
+    run: RunId,
+    aside: &SetAside,
+    what: &str,
+) -> Result<Option<Loaded>, Error> {
+    match load(conn, run).await {
+        Err(error @ Error::Unreadable { .. }) => {
+            if aside.add(run, Instant::now()) {
+                tracing::error!("hango.run.id" = %run, %error, "{what}");
+            }
+            Ok(None)
+        }
+        loaded => loaded,
+    }
 }
 
 /// Adds an accepted run.
