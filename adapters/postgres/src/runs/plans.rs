@@ -180,8 +180,8 @@ async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
             "int"
         }
     };
-    let types = in_brackets(all.clone().map(inferred).collect());
-    let nulls = in_brackets(all.map(|_| "null").collect());
+    let types = in_brackets(all.clone().map(inferred));
+    let nulls = in_brackets(all.map(|_| "null"));
     let explain = format!("explain execute looked_at {nulls}");
     for prepare in [
         "deallocate all".to_owned(),
@@ -199,7 +199,8 @@ async fn plan(conn: &mut PgConnection, statement: &'static str) -> Vec<String> {
 }
 
 /// A list as a statement has it, which is nothing where it is empty.
-fn in_brackets(list: Vec<&str>) -> String {
+fn in_brackets<'s>(list: impl Iterator<Item = &'s str>) -> String {
+    let list: Vec<_> = list.collect();
     if list.is_empty() {
         String::new()
     } else {
