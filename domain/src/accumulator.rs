@@ -52,6 +52,7 @@ enum Draft {
     Thinking {
         thinking: String,
         signature: String,
+        attached: Option<ProviderData>,
     },
     Call {
         id: String,
@@ -144,9 +145,11 @@ impl Accumulator {
                 Draft::Thinking {
                     thinking,
                     signature,
+                    attached,
                 } if !is_blank(thinking) => Some(Block::Thinking {
                     thinking: thinking.clone(),
                     signature: signature.clone(),
+                    provider_data: attached.clone(),
                 }),
                 Draft::Text { .. }
                 | Draft::Thinking { .. }
@@ -191,7 +194,12 @@ impl Accumulator {
                 *self.open_thinking(index)?.1 = signature;
             }
             StreamEvent::RedactedThinking { index, data } => {
-                self.begin(index, Draft::Whole(Block::RedactedThinking { data }))?;
+                let provider_data = None;
+                let block = Block::RedactedThinking {
+                    data,
+                    provider_data,
+                };
+                self.begin(index, Draft::Whole(block))?;
             }
             StreamEvent::Provider { index, data } => {
                 self.begin(index, Draft::Whole(Block::Provider(data)))?;
@@ -210,10 +218,14 @@ impl Accumulator {
                 }
             },
             StreamEvent::Attach { index, data } => match self.begun(index)? {
-                Draft::Text { attached, .. } | Draft::Call { attached, .. } => {
-                    *attached = Some(data);
-                }
-                Draft::Thinking { .. } | Draft::Whole(_) => return Err(Nonsense::OtherKind(index)),
+                Draft::Text { attached, .. }
+                | Draft::Thinking { attached, .. }
+                | Draft::Call { attached, .. }
+                | Draft::Whole(Block::RedactedThinking {
+                    provider_data: attached,
+                    ..
+                }) => *attached = Some(data),
+                Draft::Whole(_) => return Err(Nonsense::OtherKind(index)),
             },
             StreamEvent::Usage(usage) => self.usage = usage,
             StreamEvent::Stop(stop) => self.stop = Some(stop),
@@ -242,6 +254,7 @@ impl Accumulator {
             Draft::Thinking {
                 thinking,
                 signature,
+                ..
             } => Ok((thinking, signature)),
             Draft::Text { .. } | Draft::Call { .. } | Draft::Whole(_) => {
                 Err(Nonsense::OtherKind(index))
@@ -278,13 +291,16 @@ impl Accumulator {
                 Draft::Thinking {
                     thinking,
                     signature,
+                    ..
                 } if is_blank(&thinking) && signature.is_empty() => {}
                 Draft::Thinking {
                     thinking,
                     signature,
+                    attached,
                 } => content.push(Block::Thinking {
                     thinking,
                     signature,
+                    provider_data: attached,
                 }),
                 Draft::Call {
                     id,
@@ -332,6 +348,7 @@ impl Draft {
         Self::Thinking {
             thinking: String::new(),
             signature: String::new(),
+            attached: None,
         }
     }
 

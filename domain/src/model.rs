@@ -217,7 +217,7 @@ pub enum StreamEvent {
         /// What came.
         data: ProviderData,
     },
-    /// What the provider attached to a block of text or to a tool call.
+    /// What the provider attached to a block of text or reasoning, or to a tool call.
     Attach {
         /// The block.
         index: u32,

@@ -150,8 +150,16 @@ fn clean_block(block: &mut Block) -> usize {
         Block::Thinking {
             thinking,
             signature,
-        } => clean_string(thinking) + clean_string(signature),
-        Block::RedactedThinking { data } => clean_string(data),
+            provider_data,
+        } => {
+            clean_string(thinking)
+                + clean_string(signature)
+                + provider_data.as_mut().map_or(0, clean_data)
+        }
+        Block::RedactedThinking {
+            data,
+            provider_data,
+        } => clean_string(data) + provider_data.as_mut().map_or(0, clean_data),
         Block::Provider(data) => clean_data(data),
     }
 }
@@ -214,12 +222,16 @@ mod tests {
             Block::Thinking {
                 thinking: null(),
                 signature: null(),
+                provider_data: Some(data()),
             },
-            Block::RedactedThinking { data: null() },
+            Block::RedactedThinking {
+                data: null(),
+                provider_data: Some(data()),
+            },
             Block::Provider(data()),
         ];
 
-        assert_eq!(clean_blocks(&mut blocks), 4 + 7 + 3 + 2 + 1 + 3);
+        assert_eq!(clean_blocks(&mut blocks), 4 + 7 + 3 + 5 + 4 + 3);
         assert_eq!(clean_blocks(&mut blocks), 0);
     }
 

@@ -125,7 +125,7 @@ fn size(block: &Block) -> usize {
         }
         Block::ToolResult { content, .. } => content.len(),
         Block::Thinking { thinking, .. } => thinking.len(),
-        Block::RedactedThinking { data } => data.len(),
+        Block::RedactedThinking { data, .. } => data.len(),
         Block::Provider(data) => data.data.to_string().len(),
     }
 }

@@ -94,6 +94,14 @@ fn an_answer_has_its_blocks_in_the_order_of_their_indexes() {
             index: 1,
             data: "EmwK".to_owned(),
         },
+        StreamEvent::Attach {
+            index: 0,
+            data: data(),
+        },
+        StreamEvent::Attach {
+            index: 1,
+            data: data(),
+        },
         StreamEvent::Provider {
             index: 6,
             data: data(),
@@ -110,9 +118,11 @@ fn an_answer_has_its_blocks_in_the_order_of_their_indexes() {
         Block::Thinking {
             thinking: "hm".to_owned(),
             signature: "new".to_owned(),
+            provider_data: Some(data()),
         },
         Block::RedactedThinking {
             data: "EmwK".to_owned(),
+            provider_data: Some(data()),
         },
         Block::Text {
             text: "Let me see.".to_owned(),
@@ -140,6 +150,7 @@ fn a_stream_without_a_stop_reason_is_no_answer() {
             Block::Thinking {
                 thinking: "hm".to_owned(),
                 signature: String::new(),
+                provider_data: None,
             },
             Block::text("I th"),
         ],
@@ -234,6 +245,7 @@ fn blank_text_is_dropped_and_a_signature_without_thinking_is_kept() {
         Block::Thinking {
             thinking: String::new(),
             signature: "s".to_owned(),
+            provider_data: None,
         },
         Block::text("so"),
     ];
@@ -250,6 +262,10 @@ fn events_that_do_not_follow_are_refused() {
         index: 0,
         data: String::new(),
     };
+    let kept = StreamEvent::Provider {
+        index: 0,
+        data: data(),
+    };
     for events in [
         vec![call(0, "a"), text(0, "so")],
         vec![text(0, "so"), thinking(0, "hm")],
@@ -258,7 +274,7 @@ fn events_that_do_not_follow_are_refused() {
         vec![text(0, "so"), redacted],
         vec![input(0, "{}")],
         vec![attach(0)],
-        vec![thinking(0, "hm"), attach(0)],
+        vec![kept, attach(0)],
         vec![call(0, "a"), call(0, "a")],
     ] {
         assert_eq!(kind(accumulate(events)), Some(ModelFailureKind::Protocol));

@@ -47,11 +47,19 @@ pub enum Block {
         /// The provider's signature over it; empty when there is none.
         #[serde(default)]
         signature: String,
+        /// What the provider attached to it. It says whose reasoning this is: without it, it goes back to
+        /// nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<ProviderData>,
     },
     /// Reasoning that the provider keeps to itself, sent back unread.
     RedactedThinking {
         /// The provider's own encoding.
         data: String,
+        /// What the provider attached to it. It says whose reasoning this is: without it, it goes back to
+        /// nobody.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        provider_data: Option<ProviderData>,
     },
     /// A block of a kind that hango does not know, kept as it came.
     Provider(ProviderData),

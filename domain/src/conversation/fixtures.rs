@@ -61,6 +61,7 @@ pub(super) fn thinking(text: &str) -> Block {
     Block::Thinking {
         thinking: text.to_owned(),
         signature: String::new(),
+        provider_data: None,
     }
 }
 
@@ -109,7 +110,8 @@ fn any_block() -> impl Strategy<Value = Block> {
         id().prop_map(result),
         Just(thinking("hm")),
         Just(Block::RedactedThinking {
-            data: "x".to_owned()
+            data: "x".to_owned(),
+            provider_data: None,
         }),
         Just(Block::Provider(ProviderData {
             provider: "p".to_owned(),

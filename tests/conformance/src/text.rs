@@ -43,6 +43,7 @@ pub async fn the_null_character_of_a_model_is_replaced(fixture: Fixture) {
             Block::Thinking {
                 thinking: text.to_owned(),
                 signature: "sig".to_owned(),
+                provider_data: None,
             },
             Block::text(text),
             call(id, text),

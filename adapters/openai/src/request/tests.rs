@@ -142,6 +142,7 @@ fn o45_thinking_and_foreign_blocks_stay_at_home() {
     let thinking = Block::Thinking {
         thinking: "hm".to_owned(),
         signature: String::new(),
+        provider_data: None,
     };
     let foreign = || Block::Provider(data("other", "m"));
 

@@ -197,6 +197,7 @@ fn an_empty_answer_is_not_stored_and_asked_for_again_twice() {
     let thought = Block::Thinking {
         thinking: "hm".to_owned(),
         signature: String::new(),
+        provider_data: None,
     };
 
     assert_eq!(

@@ -123,9 +123,11 @@ pub async fn a_conversation_with_every_kind_of_block_is_answered<G>(
         Block::Thinking {
             thinking: "An order.".to_owned(),
             signature: "c2lnbmVk".to_owned(),
+            provider_data: Some(elsewhere(json!({}))),
         },
         Block::RedactedThinking {
             data: "aGlkZGVu".to_owned(),
+            provider_data: None,
         },
         Block::Provider(elsewhere(json!({"type": "server_tool_use"}))),
         Block::Text {
