@@ -9,11 +9,11 @@
 use hango_domain::conversation::{ProviderData, StopReason};
 use hango_domain::model::{ModelFailure, ModelFailureKind, Stop, StreamEvent};
 use hango_domain::text::mend_json;
+use hango_provider_http::{Dialect, Event, Flow, Origin, error_of};
 use serde_json::{Value, json};
 
 use crate::calls::{Calls, TooMany};
 use crate::chunk::{CallDelta, Choice, Chunk, Content, Delta, Part, usage};
-use crate::failure::{self, Origin};
 
 /// The first block behind text and thinking.
 const FIRST_CALL: u32 = 2;
@@ -33,13 +33,36 @@ pub(crate) struct Mapping {
     unknown: Option<String>,
 }
 
-/// Whether the stream goes on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Flow {
-    /// More may come.
-    More,
-    /// Nothing more comes.
-    Done,
+impl Dialect for Mapping {
+    fn event(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ModelFailure> {
+        let data = event.data.trim();
+        if data == "[DONE]" {
+            self.end(out);
+            return Ok(Flow::Done);
+        }
+        if data.is_empty() {
+            return Ok(Flow::More);
+        }
+        self.chunk(data, out)?;
+        Ok(Flow::More)
+    }
+
+    fn whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+        self.chunk(body, out)?;
+        self.end(out);
+        Ok(())
+    }
+
+    /// It was all, if it gave a reason before.
+    fn closed(&mut self, out: &mut Vec<StreamEvent>) {
+        if self.unknown.is_some() {
+            self.end(out);
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
 }
 
 impl Mapping {
@@ -57,45 +80,11 @@ impl Mapping {
         }
     }
 
-    /// Whether the reason of the end is known, so that only usage may be missing.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped
-    }
-
-    /// Takes in the data of one server-sent event.
-    pub(crate) fn data(
-        &mut self,
-        data: &str,
-        out: &mut Vec<StreamEvent>,
-    ) -> Result<Flow, ModelFailure> {
-        let data = data.trim();
-        if data == "[DONE]" {
-            self.end(out);
-            return Ok(Flow::Done);
-        }
-        if data.is_empty() {
-            return Ok(Flow::More);
-        }
-        self.chunk(data, out)?;
-        Ok(Flow::More)
-    }
-
-    /// Takes in a whole answer, which a server sent although a stream was asked for.
-    pub(crate) fn whole(
-        &mut self,
-        body: &str,
-        out: &mut Vec<StreamEvent>,
-    ) -> Result<(), ModelFailure> {
-        self.chunk(body, out)?;
-        self.end(out);
-        Ok(())
-    }
-
     fn chunk(&mut self, json: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
         let value: Value = serde_json::from_str(&mend_json(json))
             .map_err(|_| self.origin.garbled("an event that is not JSON", json))?;
-        if let Some(error) = failure::error_of(&value) {
-            return Err(self.origin.reported(error));
+        if error_of(&value).is_some() {
+            return Err(self.origin.reported(&value));
         }
         let chunk: Chunk = serde_json::from_value(value)
             .map_err(|_| self.origin.garbled("an event that is no completion", json))?;
@@ -228,13 +217,6 @@ impl Mapping {
     fn stop(&mut self, stop: Stop, out: &mut Vec<StreamEvent>) {
         self.stopped = true;
         out.push(StreamEvent::Stop(stop));
-    }
-
-    /// The server ended the stream without saying that this was all; it is, if it gave a reason before.
-    pub(crate) fn closed(&mut self, out: &mut Vec<StreamEvent>) {
-        if self.unknown.is_some() {
-            self.end(out);
-        }
     }
 
     /// The server says that this was all.

@@ -1,24 +1,20 @@
 //! The provider against a real server on the loopback.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use hango_domain::accumulator::Accumulator;
-use hango_domain::conversation::{Block, NewMessage, StopReason};
-use hango_domain::model::{CallContext, ModelCall, ModelFailure, ModelFailureKind, ModelReply};
-use hango_domain::{
-    AgentId, MessageId, RunId, RunTrace, SessionId, SpanId, TenantId, Timestamp, TraceId,
-};
+use hango_domain::conversation::{Block, Role, StopReason};
+use hango_domain::model::{ModelCall, ModelFailure, ModelFailureKind, ModelReply};
 use hango_openai::{OpenAiProvider, Settings, SettingsError};
 use hango_ports::Provider;
+use hango_provider_http::testing;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use url::Url;
-use uuid::Uuid;
 
 const KEY: &str = "sk-secret";
 
@@ -54,30 +50,9 @@ fn provider(url: &Url) -> OpenAiProvider {
 }
 
 fn call() -> ModelCall {
-    let session = SessionId(Uuid::nil());
-    let hi = NewMessage::user(MessageId(Uuid::nil()), vec![Block::text("hi")]);
-    ModelCall {
-        context: Arc::new(CallContext {
-            tenant: TenantId(Uuid::nil()),
-            agent: AgentId(Uuid::nil()),
-            session,
-            run: RunId(Uuid::nil()),
-            turn: 1,
-            attempt: 1,
-            trace: RunTrace {
-                trace_id: TraceId([1; 16]),
-                span_id: SpanId([1; 8]),
-                sampled: false,
-                created_by_traceparent: None,
-            },
-        }),
-        model: "m".to_owned(),
-        system: Vec::new(),
-        messages: Arc::new(vec![hi.stored(session, None, 1, Timestamp::from_micros(0))]),
-        tools: Vec::new(),
-        max_tokens: Some(64),
-        temperature: None,
-    }
+    let mut call = testing::call(vec![(Role::User, vec![Block::text("hi")])]);
+    call.max_tokens = Some(64);
+    call
 }
 
 async fn ask(provider: &OpenAiProvider) -> Result<ModelReply, ModelFailure> {

@@ -15,8 +15,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["hango-domain", "hango-ports", "hango-application"],
     ),
     ("hango-memory", &["hango-domain", "hango-ports"]),
-    ("hango-openai", &["hango-domain", "hango-ports"]),
+    (
+        "hango-openai",
+        &["hango-domain", "hango-ports", "hango-provider-http"],
+    ),
     ("hango-postgres", &["hango-domain", "hango-ports"]),
+    // No adapter by itself: what those share that ask a model over HTTP.
+    ("hango-provider-http", &["hango-domain", "hango-ports"]),
     ("hango-scripted", &["hango-domain", "hango-ports"]),
     ("hango-sqlite", &["hango-domain", "hango-ports"]),
     ("hango-tools", &["hango-domain", "hango-ports"]),

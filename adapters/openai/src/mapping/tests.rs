@@ -16,10 +16,13 @@ use super::*;
 mod calls;
 
 fn origin() -> Origin {
-    Origin {
-        provider: "local".to_owned(),
-        secrets: Vec::new(),
-        request_id: None,
+    Origin::named("local")
+}
+
+fn event(data: &str) -> Event {
+    Event {
+        name: None,
+        data: data.to_owned(),
     }
 }
 
@@ -34,7 +37,7 @@ fn events_of_text(payloads: &[&str]) -> Result<Vec<StreamEvent>, ModelFailure> {
     let mut mapping = Mapping::new(origin(), "m");
     let mut out = Vec::new();
     for payload in payloads {
-        mapping.data(payload, &mut out)?;
+        mapping.event(&event(payload), &mut out)?;
     }
     Ok(out)
 }
@@ -406,7 +409,7 @@ fn o23_a_reason_that_nobody_knows_is_one_when_the_file_ends() {
     let text = delta(json!({"content": "Hi"})).to_string();
     let because = finish("because").to_string();
 
-    let read = [text, because].map(|payload| mapping.data(&payload, &mut events));
+    let read = [text, because].map(|payload| mapping.event(&event(&payload), &mut events));
     mapping.closed(&mut events);
 
     assert_eq!(read, [Ok(Flow::More), Ok(Flow::More)]);

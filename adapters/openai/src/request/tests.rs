@@ -1,9 +1,9 @@
 use hango_domain::conversation::Block::Text;
 use hango_domain::model::SystemBlock;
 use hango_domain::tool::schema;
+use hango_provider_http::testing::call;
 
 use super::*;
-use crate::fixtures::call;
 
 fn requests() -> Requests {
     let url = Url::parse("http://localhost/v1").expect("a URL");

@@ -141,6 +141,51 @@ fn o32_a_numeric_code_in_the_stream_is_a_status() {
 }
 
 #[test]
+fn a28_the_type_of_an_error_decides_whatever_its_words_say() {
+    let table = [
+        ("invalid_request_error", Rejected),
+        ("authentication_error", Auth),
+        ("permission_error", Auth),
+        ("not_found_error", Rejected),
+        ("billing_error", Rejected),
+        ("request_too_large", ContextExceeded),
+        ("rate_limit_error", Unavailable),
+        ("api_error", Unavailable),
+        ("overloaded_error", Unavailable),
+        ("timeout_error", Unavailable),
+    ];
+
+    for (class, kind) in table {
+        let error = json!({"type": class, "message": "permission not_found invalid_request"});
+        let payload = json!({"type": "error", "error": error});
+
+        assert_eq!(origin().reported(&payload).kind, kind, "{class}");
+    }
+}
+
+#[test]
+fn a34_the_requests_id_is_told_wherever_it_stands() {
+    let body = json!({
+        "type": "error",
+        "error": {"type": "overloaded_error", "message": "Overloaded"},
+        "request_id": "req_body",
+    });
+    let of_header = Origin {
+        request_id: Some("req_header".to_owned()),
+        ..origin()
+    };
+
+    assert_eq!(
+        origin().reported(&body).message,
+        "provider local reported an error: Overloaded (request req_body)"
+    );
+    assert_eq!(
+        of_header.reported(&body).message,
+        "provider local reported an error: Overloaded (request req_header)"
+    );
+}
+
+#[test]
 fn a_payload_without_an_error_reports_none() {
     for payload in [
         json!({"choices": []}),

@@ -1,10 +1,11 @@
 //! What an error of the server means, whether it comes as a status or within a stream.
 //!
-//! * The status decides; where there is none, the error's own code does.
+//! * The status decides; where there is none, the error's own code does, then its type, then its words.
 //! * A rate limit passes, a quota does not: a 429 that speaks of a quota and does not say when to come
 //!   back is final.
 //! * What people read is short, on one line, and free of the key.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use hango_domain::model::{ModelFailure, ModelFailureKind};
@@ -14,6 +15,9 @@ use serde_json::Value;
 
 /// How much of what a server said is shown.
 const MAX_MESSAGE_CHARS: usize = 500;
+
+/// How much of a request's id is shown.
+const MAX_ID_CHARS: usize = 100;
 
 /// What servers call a conversation that is too long.
 const CONTEXT_WORDS: [&str; 9] = [
@@ -29,8 +33,9 @@ const CONTEXT_WORDS: [&str; 9] = [
 ];
 
 /// What servers call an account that has nothing left.
-const QUOTA_WORDS: [&str; 4] = [
+const QUOTA_WORDS: [&str; 5] = [
     "insufficient_quota",
+    "billing_error",
     "credit balance",
     "insufficient balance",
     "billing_hard_limit",
@@ -38,18 +43,29 @@ const QUOTA_WORDS: [&str; 4] = [
 
 /// Which server an answer came from, as its failures name it.
 #[derive(Clone, Debug)]
-pub(crate) struct Origin {
+pub struct Origin {
     /// The provider's name in the configuration.
-    pub(crate) provider: String,
+    pub provider: String,
     /// What must never be shown.
-    pub(crate) secrets: Vec<SecretString>,
+    pub secrets: Vec<SecretString>,
     /// The server's id of the request, for whoever asks its operators.
-    pub(crate) request_id: Option<String>,
+    pub request_id: Option<String>,
 }
 
 impl Origin {
+    /// A provider of that name, which has no secrets.
+    #[must_use]
+    pub fn named(provider: impl Into<String>) -> Self {
+        Self {
+            provider: provider.into(),
+            secrets: Vec::new(),
+            request_id: None,
+        }
+    }
+
     /// A failure of `kind`; `message` goes on where "provider x" left off.
-    pub(crate) fn failure(&self, kind: ModelFailureKind, message: &str) -> ModelFailure {
+    #[must_use]
+    pub fn failure(&self, kind: ModelFailureKind, message: &str) -> ModelFailure {
         let mut message = format!("provider {} {message}", self.provider);
         if let Some(id) = &self.request_id {
             message = format!("{message} (request {id})");
@@ -58,14 +74,16 @@ impl Origin {
     }
 
     /// What came is not the protocol; `what` says how, `text` is the beginning of it.
-    pub(crate) fn garbled(&self, what: &str, text: &str) -> ModelFailure {
+    #[must_use]
+    pub fn garbled(&self, what: &str, text: &str) -> ModelFailure {
         let message = format!("sent {what}: {}", self.quote(text, 120));
         self.failure(ModelFailureKind::Protocol, &message)
     }
 
-    /// An error that the server reported within a stream, or in place of an answer.
-    pub(crate) fn reported(&self, error: &Value) -> ModelFailure {
-        self.judged(None, error, None)
+    /// What `payload` reports, which came within a stream, or in place of an answer.
+    #[must_use]
+    pub fn reported(&self, payload: &Value) -> ModelFailure {
+        self.judged(None, payload, None)
     }
 
     /// An answer with a status that is no success.
@@ -76,26 +94,27 @@ impl Origin {
         body: &str,
     ) -> ModelFailure {
         let wait = retry_after(headers);
-        let json: Option<Value> = serde_json::from_str(body).ok();
-        let error = json.as_ref().map(|json| error_of(json).unwrap_or(json));
-        match error {
-            Some(error) => self.judged(Some(status.as_u16()), error, wait),
-            None if is_html(body) => self.judged(Some(status.as_u16()), &Value::Null, wait),
-            None => self.judged(Some(status.as_u16()), &Value::from(body), wait),
-        }
+        let payload = match serde_json::from_str(body) {
+            Ok(json) => json,
+            Err(_) if is_html(body) => Value::Null,
+            Err(_) => Value::from(body),
+        };
+        self.judged(Some(status.as_u16()), &payload, wait)
     }
 
-    fn judged(&self, status: Option<u16>, error: &Value, wait: Option<Duration>) -> ModelFailure {
+    fn judged(&self, status: Option<u16>, payload: &Value, wait: Option<Duration>) -> ModelFailure {
+        let error = error_of(payload).unwrap_or(payload);
         let code = member(error, "code");
         let status = status.or_else(|| code.parse().ok().filter(|code| (400..600).contains(code)));
         let text = match error {
             Value::String(text) => text.clone(),
             _ => member(error, "message"),
         };
-        let words = format!("{code} {} {text}", member(error, "type")).to_lowercase();
+        let class = member(error, "type");
+        let words = format!("{code} {class} {text}").to_lowercase();
         let kind = match status {
             Some(status) => kind_of_status(status, &words, wait.is_some()),
-            None => kind_of_words(&words),
+            None => kind_of_report(&class, &words),
         };
         let answered = match status {
             Some(status) => format!("answered {status}"),
@@ -107,7 +126,18 @@ impl Origin {
         };
         ModelFailure {
             retry_after: wait,
-            ..self.failure(kind, &message)
+            ..self.of_request(payload).failure(kind, &message)
+        }
+    }
+
+    /// The same with the request's id that a payload names, where none is known.
+    fn of_request(&self, payload: &Value) -> Cow<'_, Self> {
+        match self.quote(&member(payload, "request_id"), MAX_ID_CHARS) {
+            id if self.request_id.is_none() && !id.is_empty() => Cow::Owned(Self {
+                request_id: Some(id),
+                ..self.clone()
+            }),
+            _ => Cow::Borrowed(self),
         }
     }
 
@@ -125,7 +155,8 @@ impl Origin {
 }
 
 /// The error that a payload reports, if it reports one.
-pub(crate) fn error_of(payload: &Value) -> Option<&Value> {
+#[must_use]
+pub fn error_of(payload: &Value) -> Option<&Value> {
     let of = |value: &'_ Value| match value {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
@@ -158,17 +189,26 @@ fn kind_of_status(status: u16, words: &str, says_when: bool) -> ModelFailureKind
     }
 }
 
-fn kind_of_words(words: &str) -> ModelFailureKind {
+/// What an error without a status means, by its type or, where that says nothing, by all its words.
+fn kind_of_report(class: &str, words: &str) -> ModelFailureKind {
     if any(&CONTEXT_WORDS, words) {
-        ModelFailureKind::ContextExceeded
-    } else if any(&["authentication", "permission", "invalid_api_key"], words) {
-        ModelFailureKind::Auth
-    } else if any(&QUOTA_WORDS, words)
-        || any(&["invalid_request", "not_found", "content_policy"], words)
-    {
-        ModelFailureKind::Rejected
-    } else {
-        ModelFailureKind::Unavailable
+        return ModelFailureKind::ContextExceeded;
+    }
+    match class {
+        "rate_limit_error" | "overloaded_error" | "api_error" | "timeout_error" => {
+            ModelFailureKind::Unavailable
+        }
+        "authentication_error" | "permission_error" => ModelFailureKind::Auth,
+        "invalid_request_error" | "not_found_error" | "billing_error" => ModelFailureKind::Rejected,
+        _ if any(&["authentication", "permission", "invalid_api_key"], words) => {
+            ModelFailureKind::Auth
+        }
+        _ if any(&QUOTA_WORDS, words)
+            || any(&["invalid_request", "not_found", "content_policy"], words) =>
+        {
+            ModelFailureKind::Rejected
+        }
+        _ => ModelFailureKind::Unavailable,
     }
 }
 

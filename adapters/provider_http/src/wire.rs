@@ -1,0 +1,273 @@
+//! Turns a response's bytes into server-sent events and those into the answer's stream, within limits.
+//!
+//! * The first byte has a time of its own; after it, no two may be further apart than the idle timeout.
+//!   Comments are bytes too, but keep a stream without data alive for three idle timeouts at most.
+//! * An event has at most 4 MiB, and so has a body that is no stream; a stream has at most 64, in at most
+//!   half a million events. No more than one event is held at a time.
+//! * An event that lacks its blank line at the end of the file counts.
+//! * Once the stop is known, a stream that breaks, falls silent or is cut off within an event has merely
+//!   ended.
+//! * Dropping the stream drops the response, which closes its connection.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, Stream, StreamExt};
+use hango_domain::model::{ModelFailure, ModelFailureKind, StreamEvent};
+use tokio::time::{Instant, timeout_at};
+
+use crate::failure::Origin;
+use crate::sse::{Corrupt, Decoder, Event};
+
+/// The most bytes that a stream may have. A server may need hundreds of them for each token.
+const MAX_STREAM: usize = 64 << 20;
+
+/// The most bytes that one event, or a body that is no stream, may have.
+const MAX_EVENT: usize = 4 << 20;
+
+/// The most events that a stream may have.
+const MAX_EVENTS: u32 = 500_000;
+
+/// How many idle timeouts a stream may pass with nothing but comments.
+const COMMENTS_HOLD: u32 = 3;
+
+/// How long the answer may keep one waiting.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// When the first byte must be there.
+    pub first_byte: Instant,
+    /// How far apart two may be.
+    pub idle: Duration,
+}
+
+impl Patience {
+    fn silence(&self) -> Instant {
+        self.first_byte
+            .max(Instant::now() + COMMENTS_HOLD * self.idle)
+    }
+}
+
+/// How one protocol's events are read: a state machine that is given one after the other.
+pub trait Dialect: Send + 'static {
+    /// Takes in an event of the stream, and tells what it means.
+    fn event(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ModelFailure>;
+
+    /// Takes in a whole answer, which a server sent although a stream was asked for.
+    fn whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure>;
+
+    /// The server ended the stream without saying that this was all.
+    fn closed(&mut self, out: &mut Vec<StreamEvent>);
+
+    /// Whether the reason of the end is known, so that only usage may be missing.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Whether a stream goes on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Flow {
+    /// More may come.
+    More,
+    /// Nothing more comes.
+    Done,
+}
+
+/// The answer that a body of server-sent events holds.
+pub fn answer<B, E, D>(
+    body: B,
+    origin: Origin,
+    patience: Patience,
+    dialect: D,
+) -> impl Stream<Item = Result<StreamEvent, ModelFailure>> + Send
+where
+    B: Stream<Item = Result<Bytes, E>> + Send + 'static,
+    E: std::error::Error + Send + 'static,
+    D: Dialect,
+{
+    let answer = Answer {
+        bytes: Box::pin(limited(body, origin.clone(), patience, MAX_STREAM)),
+        decoder: Decoder::new(MAX_EVENT),
+        silent_until: patience.silence(),
+        origin,
+        patience,
+        dialect,
+        events: 0,
+        ready: VecDeque::new(),
+        ended: false,
+        done: false,
+    };
+    stream::try_unfold(answer, |mut answer| async move {
+        Ok(answer.next().await?.map(|event| (event, answer)))
+    })
+}
+
+/// The bytes of a body, as text; broken off by a failure where it takes too long or is too much.
+pub(crate) async fn text<B, E>(
+    body: B,
+    origin: Origin,
+    patience: Patience,
+) -> Result<String, ModelFailure>
+where
+    B: Stream<Item = Result<Bytes, E>> + Send,
+    E: std::error::Error + 'static,
+{
+    let mut bytes = std::pin::pin!(limited(body, origin, patience, MAX_EVENT));
+    let mut all = Vec::new();
+    while let Some(more) = bytes.next().await {
+        all.extend_from_slice(&more?);
+    }
+    Ok(String::from_utf8_lossy(&all).into_owned())
+}
+
+struct Answer<D> {
+    bytes: Pin<Box<dyn Stream<Item = Result<Bytes, ModelFailure>> + Send>>,
+    decoder: Decoder,
+    /// When comments no longer count as a sign of life.
+    silent_until: Instant,
+    origin: Origin,
+    patience: Patience,
+    dialect: D,
+    /// How many came.
+    events: u32,
+    /// What the last event told and nobody took yet.
+    ready: VecDeque<StreamEvent>,
+    /// Whether the bytes have ended.
+    ended: bool,
+    done: bool,
+}
+
+impl<D: Dialect> Answer<D> {
+    async fn next(&mut self) -> Result<Option<StreamEvent>, ModelFailure> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            if self.done {
+                return Ok(None);
+            }
+            if let Err(failure) = self.step().await {
+                if self.ended && self.dialect.is_stopped() {
+                    return Ok(None);
+                }
+                return Err(failure);
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), ModelFailure> {
+        let mut told = Vec::new();
+        let flow = if let Some(event) = self.event().await? {
+            self.dialect.event(&event, &mut told)?
+        } else {
+            self.dialect.closed(&mut told);
+            Flow::Done
+        };
+        self.done = flow == Flow::Done;
+        self.ready.extend(told);
+        Ok(())
+    }
+
+    /// The next event; `None` at the end.
+    async fn event(&mut self) -> Result<Option<Event>, ModelFailure> {
+        loop {
+            let event = self.decoder.event();
+            if let Some(event) = event.map_err(|corrupt| self.origin.corrupt(&corrupt))? {
+                self.count()?;
+                return Ok(Some(event));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let piece = timeout_at(self.silent_until, self.bytes.next()).await;
+            match piece.unwrap_or_else(|_| Some(Err(self.origin.silent()))) {
+                Some(Ok(piece)) => self.decoder.push(piece),
+                Some(Err(failure)) => {
+                    self.ended = true;
+                    return Err(failure);
+                }
+                None => {
+                    self.ended = true;
+                    return Ok(self.decoder.finish());
+                }
+            }
+        }
+    }
+
+    fn count(&mut self) -> Result<(), ModelFailure> {
+        self.silent_until = self.patience.silence();
+        self.events += 1;
+        if self.events > MAX_EVENTS {
+            let message = format!("sent an answer of more than {MAX_EVENTS} events");
+            return Err(self.origin.failure(ModelFailureKind::Protocol, &message));
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a body, for as long as it keeps within its limits. Ends behind a failure.
+fn limited<B, E>(
+    body: B,
+    origin: Origin,
+    patience: Patience,
+    limit: usize,
+) -> impl Stream<Item = Result<Bytes, ModelFailure>> + Send
+where
+    B: Stream<Item = Result<Bytes, E>> + Send,
+    E: std::error::Error + 'static,
+{
+    let state = (Box::pin(body), patience.first_byte, 0);
+    stream::try_unfold(state, move |(mut body, deadline, before)| {
+        let origin = origin.clone();
+        async move {
+            let chunk = match timeout_at(deadline, body.next()).await {
+                Err(_) => return Err(origin.silent()),
+                Ok(None) => return Ok(None),
+                Ok(Some(Err(error))) => return Err(origin.broken("broke off", &error)),
+                Ok(Some(Ok(chunk))) => chunk,
+            };
+            let taken = before + chunk.len();
+            if taken > limit {
+                let message = format!("sent an answer of more than {} MiB", limit >> 20);
+                return Err(origin.failure(ModelFailureKind::Protocol, &message));
+            }
+            Ok(Some((chunk, (body, Instant::now() + patience.idle, taken))))
+        }
+    })
+}
+
+impl Origin {
+    fn silent(&self) -> ModelFailure {
+        self.failure(ModelFailureKind::Unavailable, "fell silent")
+    }
+
+    fn corrupt(&self, corrupt: &Corrupt) -> ModelFailure {
+        match corrupt {
+            Corrupt::NoField(line) => self.garbled("a line that is no event stream's", line),
+            Corrupt::TooLong(limit) => {
+                let message = format!("sent an event of more than {} MiB", limit >> 20);
+                self.failure(ModelFailureKind::Protocol, &message)
+            }
+            Corrupt::NotUtf8 => {
+                self.failure(ModelFailureKind::Protocol, "sent a line that is not UTF-8")
+            }
+        }
+    }
+
+    /// The connection failed. What lies beneath is named, the address is not.
+    pub(crate) fn broken(
+        &self,
+        what: &str,
+        error: &(dyn std::error::Error + 'static),
+    ) -> ModelFailure {
+        let causes = std::iter::successors(error.source(), |cause| cause.source());
+        let cause = causes
+            .last()
+            .map_or_else(|| error.to_string(), ToString::to_string);
+        let message = format!("{what}: {cause}");
+        self.failure(ModelFailureKind::Unavailable, &message)
+    }
+}
+
+#[cfg(test)]
+mod tests;
