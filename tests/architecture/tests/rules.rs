@@ -14,6 +14,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "hango-http",
         &["hango-domain", "hango-ports", "hango-application"],
     ),
+    (
+        "hango-anthropic",
+        &["hango-domain", "hango-ports", "hango-provider-http"],
+    ),
     ("hango-memory", &["hango-domain", "hango-ports"]),
     (
         "hango-openai",
@@ -31,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hango-domain",
             "hango-ports",
             "hango-application",
+            "hango-anthropic",
             "hango-http",
             "hango-memory",
             "hango-openai",
@@ -62,6 +67,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 
 /// Those who talk to the outside world.
 const ADAPTERS: &[&str] = &[
+    "hango-anthropic",
     "hango-http",
     "hango-memory",
     "hango-openai",

@@ -1,0 +1,137 @@
+//! Turns the stream's frames into hango's events. Pure: a test is a list of payloads.
+//!
+//! * A stop is told of as soon as it is known, and only once; usage may still follow, and what ends the
+//!   stream need not.
+//! * A refusal that brings no text is explained with the words that the server has for people, if any.
+//! * An error in the stream is the failure that the same error would be as an HTTP status.
+
+use hango_domain::conversation::StopReason;
+use hango_domain::model::{ModelFailure, Stop, StreamEvent};
+use hango_domain::text::mend_json;
+use hango_provider_http::{Dialect, Event, Flow, Origin, error_of};
+use serde_json::Value;
+
+use crate::bill::Bill;
+use crate::blocks::Blocks;
+use crate::frame::{End, Frame, Whole, Wrong};
+
+/// Where the mapping of one answer stands.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    origin: Origin,
+    blocks: Blocks,
+    bill: Bill,
+    stopped: bool,
+}
+
+impl Mapping {
+    /// Nothing has come yet.
+    pub(crate) fn new(origin: Origin, model: impl Into<String>) -> Self {
+        Self {
+            blocks: Blocks::new(&origin.provider, model.into()),
+            origin,
+            bill: Bill::default(),
+            stopped: false,
+        }
+    }
+}
+
+impl Dialect for Mapping {
+    fn event(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ModelFailure> {
+        self.read(event, out)
+            .map_err(|wrong| self.failure(wrong, "an event", &event.data))
+    }
+
+    fn whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+        self.read_whole(body, out)
+            .map_err(|wrong| self.failure(wrong, "a document", body))
+    }
+
+    /// It was all, if it gave a reason; that was told.
+    fn closed(&mut self, _: &mut Vec<StreamEvent>) {}
+
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+}
+
+impl Mapping {
+    fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
+        match Frame::read(event)? {
+            Frame::Start { usage } => self.costs(usage, out),
+            Frame::BlockStart { index, block } => self.blocks.begin(index, block, out)?,
+            Frame::BlockDelta { index, delta } => self.blocks.delta(index, delta, out)?,
+            Frame::BlockStop { index } => self.blocks.end(index, out),
+            Frame::Delta { end, usage } => {
+                self.costs(usage, out);
+                self.ends(&end, out);
+            }
+            Frame::Stop => return Ok(Flow::Done),
+            Frame::Nothing => {}
+        }
+        Ok(Flow::More)
+    }
+
+    fn read_whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
+        let no_message = |_| Wrong::Corrupt("that is no message");
+        let value: Value = serde_json::from_str(&mend_json(body)).map_err(no_message)?;
+        if error_of(&value).is_some() {
+            return Err(Wrong::Reported(value));
+        }
+        let whole: Whole = serde_json::from_value(value).map_err(no_message)?;
+        for (index, block) in (0..).zip(whole.content) {
+            self.blocks.begin(index, block, out)?;
+            self.blocks.end(index, out);
+        }
+        self.costs(whole.usage, out);
+        self.ends(&whole.end, out);
+        Ok(())
+    }
+
+    fn costs(&mut self, usage: Option<Value>, out: &mut Vec<StreamEvent>) {
+        if let Some(usage) = usage.filter(Value::is_object) {
+            self.bill.take(&usage);
+            out.push(StreamEvent::Usage(self.bill.usage()));
+        }
+    }
+
+    fn ends(&mut self, end: &End, out: &mut Vec<StreamEvent>) {
+        let reason = end.stop_reason.as_deref().unwrap_or_default();
+        if reason.is_empty() || self.stopped {
+            return;
+        }
+        self.blocks.end_all(out);
+        let stop = stop(reason);
+        if stop == Stop::Answer(StopReason::Refusal)
+            && !self.blocks.speaks()
+            && let Some(explanation) = end.explanation()
+        {
+            self.blocks.say(explanation, out);
+        }
+        self.stopped = true;
+        out.push(StreamEvent::Stop(stop));
+    }
+
+    fn failure(&self, wrong: Wrong, what: &str, text: &str) -> ModelFailure {
+        match wrong {
+            Wrong::Corrupt(how) => self.origin.garbled(&format!("{what} {how}"), text),
+            Wrong::Reported(payload) => self.origin.reported(&payload),
+        }
+    }
+}
+
+fn stop(reason: &str) -> Stop {
+    Stop::Answer(match reason {
+        "end_turn" => StopReason::EndTurn,
+        "tool_use" => StopReason::ToolUse,
+        "max_tokens" => StopReason::MaxTokens,
+        "stop_sequence" => StopReason::StopSequence,
+        "refusal" => StopReason::Refusal,
+        "pause_turn" => StopReason::PauseTurn,
+        "model_context_window_exceeded" => return Stop::ContextExceeded,
+        unknown => return Stop::Unsupported(unknown.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests;
