@@ -29,6 +29,7 @@ pub mod model;
 pub mod note;
 pub mod people;
 pub mod queue;
+pub mod retention;
 pub mod retry;
 pub mod run;
 pub mod session;
