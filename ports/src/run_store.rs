@@ -10,6 +10,7 @@ use hango_domain::conversation::{Block, Message, Usage};
 use hango_domain::event::Event;
 use hango_domain::journal::ToolCall;
 use hango_domain::queue::ClaimLimits;
+use hango_domain::retention::Retention;
 use hango_domain::run::{
     Answer, Boundary, End, GiveBack, Lease, MAIN_LANE, Progress, Record, Repair, Resume, Retry,
     Run, RunState, RunStatus, StoredMemory, TransitionError,
@@ -133,6 +134,18 @@ pub trait RunStore: Send + Sync {
 
     /// Takes runs from holders that fell silent, the longest silent first.
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError>;
+
+    /// Removes some of what is old, as [`hango_domain::retention`] says: runs, with their journal and
+    /// events, and sessions, with their messages, when there is no old run left. Which go first is the
+    /// store's to choose, and how many [`one_step`](hango_domain::retention::one_step) says.
+    ///
+    /// Any number of callers may ask at once, and whatever else is done goes on meanwhile: what another
+    /// has in hand is passed over, and left to the next time. A run is accepted in a session, or the
+    /// session is removed and the run is [`NotFound`](RunStoreError::NotFound); never both. What was
+    /// removed is answered as if it had never been there, and its audit rows stay.
+    ///
+    /// After [`StoreFailure::Unavailable`] all or nothing of it was removed; to ask again does no harm.
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, RunStoreError>;
 }
 
 /// A run to be accepted.
@@ -328,6 +341,24 @@ pub struct Reclaimed {
     pub status: RunStatus,
     /// The events of the change.
     pub events: Vec<Event>,
+}
+
+/// What is asked for when old things are to be removed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PruneRequest {
+    /// How long what is over is kept.
+    pub retention: Retention,
+    /// How many rows are to go at once, about; at least 1.
+    pub rows: u32,
+}
+
+/// What was removed; nothing of either when nothing old is left, but for what others have in hand.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Pruned {
+    /// How many runs.
+    pub runs: u64,
+    /// How many sessions.
+    pub sessions: u64,
 }
 
 /// Why a [`RunStore`] did not do what it was asked.

@@ -1,9 +1,10 @@
 //! Runs: the port's reads and the holder's writes. Taking runs in is in [`accept`], handing them out
-//! and taking them back in [`claim`] and [`leases`].
+//! and taking them back in [`claim`] and [`leases`], removing what is old in [`prune`].
 
 mod accept;
 mod claim;
 mod leases;
+mod prune;
 
 use std::time::Duration;
 
@@ -18,8 +19,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
-    RunFilter, RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
 
 use crate::MemoryStore;
@@ -165,6 +166,10 @@ impl RunStore for MemoryStore {
 
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError> {
         Ok(self.lock().reclaim(request, self.clock.now()))
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, RunStoreError> {
+        Ok(self.lock().prune(request, self.clock.now()))
     }
 }
 

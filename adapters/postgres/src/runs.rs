@@ -3,6 +3,7 @@
 //! A change is decided by the domain upon a row as it is, and made by one statement that compares it
 //! ([`store`]). What else there is, is about when which change is made: by a holder ([`fenced`]), by a
 //! client ([`take_in`], [`accept`], [`cancel`]), by a claimer ([`claim`]), by the sweep ([`reclaim`]).
+//! What is old is removed by [`prune`].
 //!
 //! Rows are locked in this order, so that nobody waits in a circle: tenants, runs that are running,
 //! sessions, runs that wait. (A holder writes his run and then the session; whoever takes a run off the
@@ -24,6 +25,7 @@ mod journal;
 mod load;
 #[cfg(test)]
 mod plans;
+mod prune;
 mod read;
 mod reclaim;
 mod renew;
@@ -48,8 +50,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
-    RunFilter, RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
 use sqlx::PgConnection;
 use thiserror::Error;
@@ -239,6 +241,16 @@ impl RunStore for PostgresStore {
                 Box::pin(async move { reclaim::reclaim(conn, &clock, &aside, request).await })
             })
             .await
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, RunStoreError> {
+        let clock = self.clock.clone();
+        let pruned = self.pool.transact(move |conn| {
+            let clock = clock.clone();
+            Box::pin(async move { prune::prune(conn, &clock, request).await })
+        });
+        let pruned: Result<Pruned, Error> = pruned.await;
+        Ok(pruned?)
     }
 }
 

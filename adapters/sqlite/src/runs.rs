@@ -12,6 +12,7 @@ mod journal;
 mod leases;
 #[cfg(test)]
 mod plans;
+mod prune;
 mod read;
 mod table;
 
@@ -29,8 +30,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
-    RunFilter, RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
 
 use crate::SqliteStore;
@@ -176,6 +177,11 @@ impl RunStore for SqliteStore {
                 leases::reclaim(conn, &aside, request, clock.now()).await
             })
             .await
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, RunStoreError> {
+        let now = self.clock.now();
+        Ok(prune::prune(&self.readers, &self.writer, request, now).await?)
     }
 }
 

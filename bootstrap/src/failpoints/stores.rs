@@ -23,8 +23,8 @@ use hango_ports::audit_store::{AuditFilter, AuditRow, NewAudit};
 use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
-    RunFilter, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
+    Reclaimed, Renewal, RunFilter, RunStoreError, Written,
 };
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
@@ -128,6 +128,7 @@ arm! { RUNS = "store": RunStore, RunStoreError {
     finish(change: End) -> Written;
     request_cancel(seen: Visibility, run: RunId, audit: NewAudit) -> Cancelled;
     reclaim(request: ReclaimRequest) -> Vec<Reclaimed>;
+    prune(request: PruneRequest) -> Pruned;
 }}
 
 arm! { SESSIONS = "sessions": SessionStore, SessionStoreError {

@@ -9,8 +9,8 @@
 //! [`event_sink_tests!`]; what reaches another process also with [`remote_provider_tests!`] or
 //! [`remote_tool_tests!`], before an [`OtherSide`] that the check has in its hand.
 //!
-//! [`life`] and [`queue`] compare a store with the domain's own functions over random input; the other
-//! groups say the rules one by one, for people.
+//! [`life`], [`queue`] and [`retention`] compare a store with the domain's own functions over random input;
+//! the other groups say the rules one by one, for people.
 
 pub mod agents;
 pub mod audit;
@@ -35,6 +35,7 @@ pub mod queue;
 mod random;
 pub mod renewal;
 pub mod repeat;
+pub mod retention;
 mod runs;
 pub mod sessions;
 pub mod sweep;
@@ -126,6 +127,16 @@ macro_rules! store_tests {
                 a_cancel_that_was_asked_for_wins_over_the_sweep
                 the_sweep_answers_the_open_calls_of_a_run_that_it_ends
                 the_sweep_leaves_open_the_calls_of_a_run_that_goes_on
+            }
+            retention {
+                any_history_leaves_what_the_rule_keeps
+                a_run_goes_with_all_that_is_its_alone
+                what_has_not_ended_stays
+                an_idle_session_goes_behind_its_runs
+                a_later_run_has_the_history_of_those_that_are_gone
+                a_step_is_no_longer_than_was_asked_for
+                what_many_remove_at_once_goes_once
+                a_run_finds_its_session_or_none
             }
             cancel {
                 a_queued_run_ends_at_once

@@ -20,8 +20,8 @@ use hango_domain::{OwnerId, RunId, TenantId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
-    RunFilter, RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::oneshot;
@@ -421,5 +421,9 @@ impl RunStore for Remote {
             (taken, Effect::Reclaimed(leases))
         };
         self.ask(Asked::Reclaim, work.boxed()).await
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Answered<Pruned> {
+        self.inner().prune(request).await
     }
 }

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use super::store::Shape;
 use super::{
-    accept, cancel, context, eligible, journal, load, read, reclaim, renew, store, take_in,
+    accept, cancel, context, eligible, journal, load, prune, read, reclaim, renew, store, take_in,
 };
 use crate::open::SETTINGS;
 use crate::{Options, PostgresStore, messages, sessions};
@@ -142,6 +142,41 @@ async fn lists_of_a_session_and_of_what_has_not_ended_read_no_other_runs() {
         let text = plan.join("\n");
         assert!(text.contains(index), "{text}");
         assert!(!text.contains("Seq Scan on runs "), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_old_is_looked_for_by_age_and_found_again_by_its_id() {
+    let (database, mut conn) = connected().await;
+    database.execute(MANY).await.expect("there is room");
+
+    let (runs, sessions) = (
+        ["runs_by_age", "runs_pkey"],
+        ["sessions_by_age", "sessions_pkey"],
+    );
+    let asked = ["messages_pkey", "runs_of_session"];
+    for (statement, ways) in [
+        (prune::REMOVE_RUNS, runs.to_vec()),
+        (prune::LOCK_SESSIONS, [asked, sessions].concat()),
+        (
+            prune::REMOVE_SESSIONS,
+            [&asked[..], &["sessions_pkey"]].concat(),
+        ),
+    ] {
+        let plan = plan(&mut conn, statement).await;
+
+        let mut by: Vec<&str> = plan
+            .iter()
+            .filter_map(|step| named(step, " using ").or(named(step, "Bitmap Index Scan on ")))
+            .filter(|index| !index.starts_with("tenants_"))
+            .collect();
+        by.sort_unstable();
+        by.dedup();
+        assert_eq!(by, ways, "{}\n{statement}", plan.join("\n"));
+        let whole = plan.iter().filter_map(|step| named(step, "Seq Scan on "));
+        for table in whole {
+            assert_eq!(table, "tenants", "{}\n{statement}", plan.join("\n"));
+        }
     }
 }
 

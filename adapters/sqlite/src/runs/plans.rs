@@ -3,7 +3,7 @@
 
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{claim, leases};
+use super::{claim, leases, prune};
 use crate::{SqliteStore, testing};
 
 /// The indexes that hold only what has not ended, and the way to one run.
@@ -32,6 +32,44 @@ async fn what_runs_all_the_time_reads_only_what_has_not_ended() {
         for step in of_runs {
             let narrow = NARROW.iter().any(|index| step.contains(index));
             assert!(narrow, "{step}\n{statement}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_old_is_looked_for_by_age_and_found_again_by_its_id() {
+    let (store, _dir) = testing::store().await;
+    for (statement, ways) in [
+        (prune::OLD_RUNS, &["runs_by_age"][..]),
+        (
+            prune::OLD_SESSIONS,
+            &["sessions_by_age", "runs_of_session", "autoindex_messages_2"],
+        ),
+        (prune::REMOVE_RUNS, &["autoindex_runs_1"]),
+        (
+            prune::REMOVE_SESSIONS,
+            &[
+                "autoindex_sessions_1",
+                "runs_of_session",
+                "autoindex_messages_2",
+            ],
+        ),
+    ] {
+        let steps = plan(&store, statement).await;
+        let searched: Vec<&String> = steps
+            .iter()
+            .filter(|step| step.starts_with("SEARCH "))
+            .collect();
+
+        assert_eq!(searched.len(), ways.len(), "{steps:#?}\n{statement}");
+        for (step, index) in searched.iter().zip(ways) {
+            assert!(step.contains(index), "{step} without {index}\n{statement}");
+        }
+        let scanned = steps.iter().filter(|step| step.starts_with("SCAN "));
+        for step in scanned {
+            let small = ["SCAN t ", "SCAN json_each", "SCAN (subquery", "SCAN old"];
+            let is_small = small.iter().any(|it| step.starts_with(it));
+            assert!(is_small, "{step}\n{statement}");
         }
     }
 }

@@ -15,8 +15,8 @@ use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, ReclaimRequest, Reclaimed, Renewal,
-    RunFilter, RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::Semaphore;
@@ -238,6 +238,10 @@ impl RunStore for Faulty {
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError> {
         let reclaimed = self.inner.reclaim(request);
         self.ask(ChangeKind::Reclaim, reclaimed).await
+    }
+
+    async fn prune(&self, request: PruneRequest) -> Result<Pruned, RunStoreError> {
+        self.inner.prune(request).await
     }
 }
 
