@@ -236,6 +236,7 @@ fn engine_settings(settings: &Settings, exclusive: bool) -> EngineSettings {
             max_retries: settings.provider_max_retries,
             inline_wait: settings.provider_inline_wait,
         },
+        retention: settings.retention,
         exclusive,
     }
 }

@@ -16,6 +16,7 @@ mod layers;
 mod pooler;
 mod quickstart;
 mod replicas;
+mod retention;
 mod rolling_deploy;
 mod store_file;
 mod support;

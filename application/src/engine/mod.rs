@@ -11,6 +11,7 @@
 //! | `leases`, `renewal` | which claims this process holds, and how long they last |
 //! | `gate` | keeps calls from a provider that asked for rest |
 //! | `sweep` | takes runs back from holders that fell silent; polls for cancels |
+//! | `pruning` | removes what is old |
 //! | `tasks`, `supervise` | where all of it is performed; starts again what panics |
 //!
 //! Rules: a permit before a claim; no database connection across a wait; nothing is started under a
@@ -23,6 +24,7 @@ mod gate;
 mod leases;
 mod model_call;
 mod options;
+mod pruning;
 mod renewal;
 mod saving;
 mod scheduler;
@@ -39,6 +41,7 @@ use std::time::Duration;
 
 use hango_domain::OwnerId;
 use hango_domain::agent::RunLimits;
+use hango_domain::retention::Retention;
 use hango_domain::retry::RetryPolicy;
 use hango_domain::tool::Registry;
 use hango_ports::{EventSink, Ids, Provider, RunStore, Telemetry};
@@ -105,6 +108,8 @@ pub struct EngineSettings {
     pub repeat_call_threshold: u32,
     /// How model calls are retried.
     pub retry: RetryPolicy,
+    /// How long what is over is kept; `None` for ever.
+    pub retention: Option<Retention>,
     /// Whether no other process can execute runs of this store, so that whatever is running when the
     /// engine starts is taken back at once.
     pub exclusive: bool,
@@ -176,6 +181,11 @@ impl Engine {
         supervise::keep("scheduler", &shared, scheduler::run);
         supervise::keep("sweep", &shared, sweep::run);
         supervise::keep("cancel poll", &shared, sweep::poll_cancels);
+        if let Some(retention) = settings.retention {
+            supervise::keep("pruning", &shared, move |shared| {
+                pruning::run(shared, retention)
+            });
+        }
         supervise::keep("hints", &shared, |shared| async move {
             shared.parts.signals.listen().await;
         });

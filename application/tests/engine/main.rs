@@ -17,6 +17,7 @@ mod layers;
 mod leases;
 mod life;
 mod processes;
+mod pruning;
 mod queue;
 mod retries;
 mod standing;

@@ -2,7 +2,7 @@
 //! values are checked; a value that asks for the feature is refused, because a setting that is silently
 //! ignored is worse than none.
 
-use super::parse::{self, Parsed, address, http_url, list, number, span, switch};
+use super::parse::{self, Parsed, address, http_url, list, number, switch};
 use super::problems::Problems;
 use super::settings::UNSET;
 use super::values::Fallback::Text;
@@ -38,8 +38,6 @@ later! {
     "HANGO_METRICS_TENANT_LABEL", Text("true"), Plain, switch;
     /// Opens the API that makes tenants; without it nobody may.
     "HANGO_ADMIN_TOKEN", UNSET, Secret, parse::secret;
-    /// How long ended runs and idle sessions are kept; unset keeps everything.
-    "HANGO_RETENTION", UNSET, Plain, span;
     /// Requests a second of one key, in each process; 0 for no limit.
     "HANGO_RATE_LIMIT_PER_KEY", Text("0"), Plain, number(0, 1_000_000_u32);
     /// Requests a second of one tenant, in each process; 0 for no limit.

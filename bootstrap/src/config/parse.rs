@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hango_application::use_cases::KeyText;
 use hango_domain::layers::RepeatCall;
+use hango_domain::retention::Retention;
 use secrecy::SecretString;
 use url::Url;
 
@@ -50,6 +51,17 @@ pub(super) fn span(text: &str) -> Parsed<Duration> {
         Duration::ZERO => Err("must be longer than nothing".to_owned()),
         span => Ok(span),
     }
+}
+
+/// How long what is over is kept.
+pub(super) fn retention(text: &str) -> Parsed<Retention> {
+    Retention::new(duration(text)?).ok_or_else(|| {
+        let least = write_duration(Retention::LEAST);
+        format!(
+            "below {least}: callers could not read how their runs ended; say {least} or more, or \
+             leave it out to keep everything"
+        )
+    })
 }
 
 /// How a duration is written: the largest unit that holds it exactly.

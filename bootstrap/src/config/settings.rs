@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hango_application::use_cases::KeyText;
+use hango_domain::retention::Retention;
 use secrecy::SecretString;
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
 use super::database::Database;
 use super::parse::{
-    address, api_key, duration, http_url, number, optional, repeat_call_threshold, secret, span,
-    switch,
+    address, api_key, duration, http_url, number, optional, repeat_call_threshold, retention,
+    secret, span, switch,
 };
 use super::problems::Problems;
 use super::values::Fallback::{Text, ThirdOf};
@@ -62,6 +63,8 @@ settings! {
     /// Connections to the store, all of them; at least 3.
     database_max_connections: u32 =
         "HANGO_DATABASE_MAX_CONNECTIONS", Text("10"), Plain, number(3, 10_000);
+    /// How long ended runs, and sessions that are idle, are kept, at least 1m; unset keeps everything.
+    retention: Option<Retention> = "HANGO_RETENTION", UNSET, Plain, optional(retention);
     /// Whether serve brings the schema up to date.
     auto_migrate: bool = "HANGO_AUTO_MIGRATE", Text("true"), Plain, switch;
     /// A whole key of tenant default, which is made at start if it is not there.

@@ -188,7 +188,6 @@ fn what_is_secret_in_the_stores_urls_is_not_shown() {
 fn what_this_build_does_not_have_is_refused_and_not_ignored() {
     for (name, text) in [
         ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
-        ("HANGO_RETENTION", "720h"),
         ("HANGO_ADMIN_TOKEN", "open sesame"),
         ("HANGO_RATE_LIMIT_PER_KEY", "10"),
         ("HANGO_TRACE_LLM_CONTENT", "true"),
@@ -206,7 +205,7 @@ fn what_this_build_does_not_have_is_refused_and_not_ignored() {
 #[test]
 fn a_value_that_asks_for_nothing_new_is_accepted() {
     loaded(
-        &[("HANGO_RATE_LIMIT_PER_KEY", "0"), ("HANGO_RETENTION", "")],
+        &[("HANGO_RATE_LIMIT_PER_KEY", "0"), ("HANGO_ADMIN_TOKEN", "")],
         "trace_llm_content = false",
     );
 }
@@ -353,6 +352,33 @@ fn the_threshold_of_equal_calls_is_what_the_layer_takes() {
         let refused = refused(&[(name, wrong)], "");
         let expected = format!("{name}: not a whole number from 2 to 1000");
         assert!(refused.contains(&expected), "{refused}");
+    }
+}
+
+#[test]
+fn everything_is_kept_unless_somebody_says_for_how_long() {
+    let name = "HANGO_RETENTION";
+    let kept = |variables: &[_], file| {
+        let retention = loaded(variables, file).settings.retention;
+        retention.map(|it| it.span().as_secs())
+    };
+
+    assert_eq!(kept(&[], ""), None);
+    assert_eq!(kept(&[(name, "")], ""), None);
+    assert_eq!(kept(&[(name, "720h")], ""), Some(720 * 3600));
+    assert_eq!(kept(&[], "retention = '1m'"), Some(60));
+    for too_short in ["0s", "59999ms"] {
+        let refused = refused(&[(name, too_short)], "");
+        let expected = format!("{name}: below 1m: ");
+        assert!(refused.contains(&expected), "{refused}");
+        assert!(
+            refused.contains("leave it out to keep everything"),
+            "{refused}"
+        );
+    }
+    for wrong in ["30d", "720", "-1h"] {
+        let refused = refused(&[(name, wrong)], "");
+        assert!(refused.contains("not a duration such as"), "{refused}");
     }
 }
 

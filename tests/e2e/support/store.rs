@@ -150,6 +150,16 @@ impl Store {
         of_its_kind!(self, ask_for_end, run);
     }
 
+    /// Lets a session's runs look as if all of them had happened an hour earlier.
+    pub(crate) async fn age_runs(&self, session: &str) {
+        of_its_kind!(self, age_runs, session);
+    }
+
+    /// Lets a session look as if nobody had changed it, or said anything in it, for an hour.
+    pub(crate) async fn age_session(&self, session: &str) {
+        of_its_kind!(self, age_session, session);
+    }
+
     /// Reads a run's events.
     pub(crate) async fn events(&self, run: &str) -> Vec<EventRow> {
         of_its_kind!(self, events, run)
@@ -182,6 +192,7 @@ fn counting(table: &str) -> &'static str {
         "agents" => "select count(*) from agents",
         "sessions" => "select count(*) from sessions",
         "runs" => "select count(*) from runs",
+        "audit_events" => "select count(*) from audit_events",
         other => panic!("nobody counts {other}"),
     }
 }

@@ -130,6 +130,7 @@ fn engine(dice: &Dice) -> EngineSettings {
             max_retries: dice.between(0, 3),
             inline_wait: Duration::from_secs(1),
         },
+        retention: None,
         exclusive: false,
     }
 }

@@ -134,6 +134,7 @@ fn settings() -> Settings {
                 max_retries: 4,
                 inline_wait: Duration::from_secs(10),
             },
+            retention: None,
             exclusive: true,
         },
         api: ApiSettings {

@@ -30,6 +30,7 @@ pub(crate) fn settings() -> EngineSettings {
             max_retries: 2,
             inline_wait: Duration::from_secs(10),
         },
+        retention: None,
         exclusive: false,
     }
 }

@@ -20,6 +20,7 @@ use hango_ports::run_store::{
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// What goes wrong with one request.
 #[derive(Clone, Debug)]
@@ -43,6 +44,18 @@ pub(crate) struct Faulty {
     down: AtomicBool,
     writes: Mutex<Vec<Change>>,
     asked: Mutex<Vec<ChangeKind>>,
+    prunes: Mutex<Vec<Prune>>,
+}
+
+/// One request to remove what is old.
+#[derive(Clone, Debug)]
+pub(crate) struct Prune {
+    /// When it was answered.
+    pub(crate) at: Instant,
+    /// What was asked for.
+    pub(crate) request: PruneRequest,
+    /// What was removed; `None` if the store did not answer.
+    pub(crate) pruned: Option<Pruned>,
 }
 
 /// The claim in force.
@@ -59,6 +72,7 @@ impl Faulty {
             down: AtomicBool::new(false),
             writes: Mutex::default(),
             asked: Mutex::default(),
+            prunes: Mutex::default(),
         }
     }
 
@@ -80,6 +94,11 @@ impl Faulty {
     /// How many requests of that kind there were, whatever came of them.
     pub(crate) fn asked(&self, kind: ChangeKind) -> usize {
         lock(&self.asked).iter().filter(|it| **it == kind).count()
+    }
+
+    /// The requests to remove what is old, whatever came of them.
+    pub(crate) fn prunes(&self) -> Vec<Prune> {
+        lock(&self.prunes).clone()
     }
 
     async fn ask<T>(
@@ -241,7 +260,17 @@ impl RunStore for Faulty {
     }
 
     async fn prune(&self, request: PruneRequest) -> Result<Pruned, RunStoreError> {
-        self.inner.prune(request).await
+        let pruned = if self.down.load(Ordering::SeqCst) {
+            Err(unavailable())
+        } else {
+            self.inner.prune(request).await
+        };
+        lock(&self.prunes).push(Prune {
+            at: Instant::now(),
+            request,
+            pruned: pruned.as_ref().ok().copied(),
+        });
+        pruned
     }
 }
 

@@ -104,6 +104,39 @@ pub(super) async fn ask_for_end(url: &str, run: &str) {
     close(connection).await;
 }
 
+/// Lets a session's runs look as if all of them had happened an hour earlier.
+pub(super) async fn age_runs(url: &str, session: &str) {
+    let mut connection = open(url).await;
+    let done = sqlx::query(
+        "update runs set created_at = created_at - interval '1 hour', \
+             started_at = started_at - interval '1 hour', \
+             finished_at = finished_at - interval '1 hour' \
+         where session_id = $1::uuid",
+    )
+    .bind(session)
+    .execute(&mut connection)
+    .await;
+    assert_ne!(done.expect("the store answers").rows_affected(), 0);
+    close(connection).await;
+}
+
+/// Lets a session look as if nobody had changed it, or said anything in it, for an hour.
+pub(super) async fn age_session(url: &str, session: &str) {
+    let mut connection = open(url).await;
+    for statement in [
+        "update messages set created_at = created_at - interval '1 hour' \
+         where session_id = $1::uuid",
+        "update sessions set created_at = created_at - interval '1 hour', \
+             updated_at = updated_at - interval '1 hour' where id = $1::uuid",
+    ] {
+        let done = sqlx::query(statement)
+            .bind(session)
+            .execute(&mut connection);
+        assert_ne!(done.await.expect("the store answers").rows_affected(), 0);
+    }
+    close(connection).await;
+}
+
 /// Reads a run's events: each row has those of one write, the last of which has the row's number.
 pub(super) async fn events(url: &str, run: &str) -> Vec<EventRow> {
     let mut connection = open(url).await;

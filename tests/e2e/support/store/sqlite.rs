@@ -121,6 +121,37 @@ pub(super) async fn ask_for_end(path: &Path, run: &str) {
     connection.close().await.expect("the store can be closed");
 }
 
+/// Lets a session's runs look as if all of them had happened an hour earlier.
+pub(super) async fn age_runs(path: &Path, session: &str) {
+    let mut connection = open(path, false).await;
+    let done = sqlx::query(
+        "update runs set created_at = created_at - 3600000000, \
+             started_at = started_at - 3600000000, finished_at = finished_at - 3600000000 \
+         where session_id = ?",
+    )
+    .bind(session)
+    .execute(&mut connection)
+    .await;
+    assert_ne!(done.expect("the store answers").rows_affected(), 0);
+    connection.close().await.expect("the store can be closed");
+}
+
+/// Lets a session look as if nobody had changed it, or said anything in it, for an hour.
+pub(super) async fn age_session(path: &Path, session: &str) {
+    let mut connection = open(path, false).await;
+    for statement in [
+        "update messages set created_at = created_at - 3600000000 where session_id = ?",
+        "update sessions set created_at = created_at - 3600000000, \
+             updated_at = updated_at - 3600000000 where id = ?",
+    ] {
+        let done = sqlx::query(statement)
+            .bind(session)
+            .execute(&mut connection);
+        assert_ne!(done.await.expect("the store answers").rows_affected(), 0);
+    }
+    connection.close().await.expect("the store can be closed");
+}
+
 /// How many runs each process is executing.
 pub(super) async fn running(path: &Path) -> Vec<i64> {
     let mut connection = open(path, true).await;

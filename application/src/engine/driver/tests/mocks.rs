@@ -238,6 +238,7 @@ fn settings() -> EngineSettings {
             max_retries: 1,
             inline_wait: Duration::from_secs(1),
         },
+        retention: None,
         exclusive: false,
     }
 }
