@@ -4,6 +4,7 @@
 use clap::Parser;
 
 use crate::database::Kind;
+use crate::scenarios::Scenario;
 
 /// Faults on purpose: real replicas, a real database, and an account of what became of every promise.
 #[derive(Clone, Debug, Parser)]
@@ -81,7 +82,55 @@ pub(crate) struct Runner {
     unstable: Vec<String>,
 }
 
+/// What makes a scenario larger, if it has a use for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Takes {
+    /// `--runs`.
+    Runs,
+    /// `--faults`.
+    Faults,
+    /// `--minutes`.
+    Minutes,
+    /// `--replicas`.
+    Replicas,
+}
+
+impl Takes {
+    /// As it is written.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "--runs",
+            Self::Faults => "--faults",
+            Self::Minutes => "--minutes",
+            Self::Replicas => "--replicas",
+        }
+    }
+}
+
 impl Cli {
+    /// What is asked for that a scenario has no use for, if anything.
+    pub(crate) fn refusal(&self, scenario: &Scenario) -> Option<String> {
+        let given = [
+            (Takes::Runs, self.runs.is_some()),
+            (Takes::Faults, self.faults.is_some()),
+            (Takes::Minutes, self.minutes.is_some()),
+            (Takes::Replicas, self.replicas.is_some()),
+        ];
+        if self.replicas.is_some() && self.store == Some(Kind::Sqlite) {
+            return Some(format!("{} has one replica on a file", scenario.name));
+        }
+        let mut given = given.into_iter().filter(|(_, given)| *given);
+        let (useless, _) = given.find(|(option, _)| !scenario.takes.contains(option))?;
+        let takes: Vec<_> = scenario.takes.iter().map(|it| it.name()).collect();
+        let takes = if takes.is_empty() {
+            "nothing of the kind".to_owned()
+        } else {
+            takes.join(", ")
+        };
+        let (name, useless) = (scenario.name, useless.name());
+        Some(format!("{name} takes no {useless}; it takes {takes}"))
+    }
+
     /// Whether a scenario is asked for.
     pub(crate) fn wants(&self, name: &str) -> bool {
         let is = |asked: &String| {

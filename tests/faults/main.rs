@@ -56,6 +56,12 @@ fn main() -> ExitCode {
         // A filter that is meant for other targets finds nothing here, and that is fine.
         return ExitCode::from(if cli.is_for_faults() { 2 } else { 0 });
     }
+    let refusals = wanted.iter().filter_map(|scenario| cli.refusal(scenario));
+    let refusals: Vec<_> = refusals.collect();
+    if !refusals.is_empty() {
+        eprintln!("faults: {}", refusals.join("\nfaults: "));
+        return ExitCode::from(2);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -128,6 +134,6 @@ async fn execute(scenario: &'static Scenario, task: Task) -> Report {
         report.title = title;
         report.took = begun.elapsed();
     }
-    report.replay = format!("cargo test --test faults -- {}", task.arguments(name));
+    report.replay = format!("cargo test --test faults -- {}", task.arguments(scenario));
     report
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -15,6 +16,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G02: kill -9 of all replicas at once, which all start again",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Faults, Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

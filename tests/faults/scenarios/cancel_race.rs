@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -22,6 +23,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G08: runs are cancelled within 50 ms of their claim, a boundary or their end",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Runs, Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

@@ -10,6 +10,7 @@ use anyhow::Context;
 use tempfile::TempDir;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -22,6 +23,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G14: the clock of a replica jumps by an hour or runs ten times as fast; the database's jumps too",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

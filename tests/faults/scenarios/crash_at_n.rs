@@ -19,6 +19,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G19: a four-turn run is killed before and behind every call of the store that it makes",
     kinds: &[Kind::Sqlite, Kind::Postgres],
     also: &[],
+    takes: &[],
     run: |task| Box::pin(run(task)),
 };
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -17,6 +18,7 @@ pub(super) const RESTART: Scenario = Scenario {
     about: "G09: PostgreSQL crashes every 5 to 20 s and is away for 0 to 5 s",
     kinds: &[Kind::Postgres],
     also: &[],
+    takes: &[Takes::Faults, Takes::Minutes, Takes::Replicas],
     run: |task| Box::pin(restart(task)),
 };
 
@@ -25,6 +27,7 @@ pub(super) const BACKEND_KILL: Scenario = Scenario {
     about: "G10: a connection to PostgreSQL is broken every 200 ms",
     kinds: &[Kind::Postgres],
     also: &[],
+    takes: &[Takes::Faults, Takes::Minutes, Takes::Replicas],
     run: |task| Box::pin(backend_kill(task)),
 };
 

@@ -11,6 +11,7 @@ use hango_test_database::Guardian;
 use tempfile::TempDir;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -24,6 +25,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G20: the database's disk is full, and then it is not; needs root",
     kinds: &[Kind::Sqlite, Kind::Postgres],
     also: &[],
+    takes: &[Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

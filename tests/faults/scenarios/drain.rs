@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::kill_storm::victim;
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -17,6 +18,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G16: SIGTERM under load; runs are handed over at their boundary",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Faults, Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

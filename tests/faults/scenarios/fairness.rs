@@ -7,6 +7,7 @@ use anyhow::Context;
 use serde_json::Value;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -20,6 +21,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "F65: a tenant queues thousands of runs, another one gets the next slot; and the cap holds",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Runs, Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -17,6 +18,7 @@ pub(super) const KILL_STORM: Scenario = Scenario {
     about: "G01: kill -9 of a replica at any moment, which starts again after 0 to 3 s",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Runs, Takes::Faults, Takes::Replicas],
     run: |task| {
         let runs = task.runs.unwrap_or(100);
         let storm = Storm {
@@ -35,6 +37,7 @@ pub(super) const SESSION_SERIAL: Scenario = Scenario {
     about: "G06: the runs of few sessions, all asked for at once, while replicas are killed",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
+    takes: &[Takes::Runs, Takes::Faults, Takes::Replicas],
     run: |task| {
         let runs = task.runs.unwrap_or(48);
         let storm = Storm {

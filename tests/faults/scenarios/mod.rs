@@ -15,7 +15,7 @@ mod stop_storm;
 
 use futures::future::BoxFuture;
 
-use crate::cli::Cli;
+use crate::cli::{Cli, Takes};
 use crate::database::Kind;
 use crate::report::Report;
 
@@ -29,6 +29,8 @@ pub(crate) struct Scenario {
     pub(crate) kinds: &'static [Kind],
     /// More kinds of database that it is for.
     pub(crate) also: &'static [Kind],
+    /// The options that it has a use for.
+    pub(crate) takes: &'static [Takes],
     /// Executes it.
     pub(crate) run: fn(Task) -> BoxFuture<'static, anyhow::Result<Report>>,
 }
@@ -67,18 +69,21 @@ impl Task {
     }
 
     /// The arguments that replay it.
-    pub(crate) fn arguments(&self, name: &str) -> String {
+    pub(crate) fn arguments(&self, scenario: &Scenario) -> String {
+        // A file has one replica.
+        let replicas = (self.kind == Kind::Postgres).then_some(self.replicas);
         let counts = [
-            ("runs", self.runs.map(|count| count.to_string())),
-            ("faults", self.faults.map(|count| count.to_string())),
-            ("minutes", self.minutes.map(|count| count.to_string())),
-            ("replicas", Some(self.replicas.to_string())),
+            (Takes::Runs, self.runs.map(|count| count.to_string())),
+            (Takes::Faults, self.faults.map(|count| count.to_string())),
+            (Takes::Minutes, self.minutes.map(|count| count.to_string())),
+            (Takes::Replicas, replicas.map(|count| count.to_string())),
         ];
         let counts = counts
             .into_iter()
-            .filter_map(|(name, count)| Some(format!(" --{name} {}", count?)));
+            .filter(|(option, _)| scenario.takes.contains(option))
+            .filter_map(|(option, count)| Some(format!(" {} {}", option.name(), count?)));
         let Self { seed, kind, .. } = self;
-        let kind = kind.name();
+        let (name, kind) = (scenario.name, kind.name());
         format!(
             "{name} --seed {seed} --store {kind}{}",
             counts.collect::<String>()

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::fleet::Fleet;
@@ -21,6 +22,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G15: a run whose tool aborts the process fails as stalled after five claims",
     kinds: &[Kind::Postgres],
     also: &[],
+    takes: &[Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::history::Expect;
@@ -16,6 +17,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "F14, F28, F36, F42: the network to the database is slow, deaf one way, or cut at a byte",
     kinds: &[Kind::Postgres],
     also: &[],
+    takes: &[Takes::Faults, Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::kill_storm::victim;
 use super::{Scenario, Task};
+use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
 use crate::fleet::STOPPED;
@@ -21,6 +22,7 @@ pub(super) const SCENARIO: Scenario = Scenario {
     about: "G03: SIGSTOP of a replica for 1.5 takeovers, at any moment and at named points",
     kinds: &[Kind::Postgres],
     also: &[],
+    takes: &[Takes::Faults, Takes::Replicas],
     run: |task| Box::pin(run(task)),
 };
 
