@@ -1,5 +1,6 @@
 //! The replicas of a scenario, each in its place, and everything that was done to them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::Signal;
 
+use crate::fault::{Fault, Gap, Hits, STOPPED};
 use crate::moment::Moment;
 use crate::replica::{Replica, Start};
 use crate::store::{Claim, Facts};
@@ -15,9 +17,6 @@ use crate::truth::client::Addresses;
 
 /// How long after its waking a replica gets no requests, and is not hit again.
 const TRUSTED_AGAIN: Duration = Duration::from_secs(1);
-
-/// A replica was stopped, wherever it was, or stopped by itself at a named point.
-pub(crate) const STOPPED: &str = "SIGSTOP";
 
 /// Replicas; clones are the same ones.
 #[derive(Clone)]
@@ -36,31 +35,11 @@ struct Place {
     replica: tokio::sync::Mutex<Option<(Replica, String)>>,
 }
 
-/// Something that was done on purpose.
-#[derive(Clone, Debug)]
-pub(crate) struct Fault {
-    /// What.
-    pub(crate) what: &'static str,
-    /// When it began.
-    pub(crate) from: Moment,
-    /// When it was over; the same moment for a death.
-    pub(crate) until: Moment,
-    /// The claims that its victim held.
-    pub(crate) held: Vec<Claim>,
-}
-
-/// A time in which nobody could execute.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gap {
-    /// When it began.
-    pub(crate) from: Moment,
-    /// When it was over.
-    pub(crate) until: Moment,
-}
-
 #[derive(Default)]
 struct Log {
     faults: Vec<Fault>,
+    /// The owners that replicas said they are.
+    owners: HashSet<String>,
     /// Whether something outside of the replicas keeps all of them from executing.
     held_up: bool,
     serving: Serving,
@@ -162,8 +141,12 @@ impl Fleet {
         let (log, started) = Replica::start(start, &name).await?;
         self.log().logs.push(log);
         let died = || {
-            let now = Moment::now();
-            self.note("died at its start", now, now, Vec::new());
+            self.note_death(
+                "died at its start",
+                Moment::now(),
+                Hits::Stranger,
+                Vec::new(),
+            );
             false
         };
         let Some(mut replica) = started else {
@@ -173,6 +156,7 @@ impl Fleet {
             return Ok(died());
         };
         let address = replica.address.clone();
+        self.log().owners.insert(owner.clone());
         *held = Some((replica, owner));
         drop(held);
         self.list(place, Some(address));
@@ -197,7 +181,7 @@ impl Fleet {
         let (replica, owner) = victim.context("nobody is there to be killed")?;
         let at = replica.kill().await?;
         let held = self.0.facts.held_by(&owner).await?;
-        self.note("kill -9", at, at, held);
+        self.note_death("kill -9", at, Hits::Dead(owner), held);
         Ok(())
     }
 
@@ -213,8 +197,14 @@ impl Fleet {
         let held = self.0.facts.held_by(owner).await?;
         tokio::time::sleep(time).await;
         replica.signal(Signal::CONT)?;
+        self.note(Fault {
+            what: STOPPED,
+            from,
+            until: Moment::now(),
+            hits: Hits::Owner(owner.clone()),
+            held,
+        });
         drop(victim);
-        self.note(STOPPED, from, Moment::now(), held);
         // As a load balancer does that has to see it well for a while.
         tokio::time::sleep(TRUSTED_AGAIN).await;
         self.list(place, Some(address));
@@ -236,7 +226,13 @@ impl Fleet {
         replica.signal(Signal::TERM)?;
         self.list(place, None);
         let (status, took) = replica.ended().await?;
-        self.note("SIGTERM", from, Moment::now(), Vec::new());
+        self.note(Fault {
+            what: "SIGTERM",
+            from,
+            until: Moment::now(),
+            hits: Hits::Nobody,
+            held: Vec::new(),
+        });
         Ok((took, status.success()))
     }
 
@@ -251,7 +247,7 @@ impl Fleet {
         drop(victim);
         self.list(place, None);
         let held = self.0.facts.held_by(&owner).await?;
-        self.note("died by itself", at, at, held);
+        self.note_death("died by itself", at, Hits::Dead(owner), held);
         Ok(())
     }
 
@@ -268,14 +264,30 @@ impl Fleet {
     }
 
     /// Notes a fault.
-    pub(crate) fn note(&self, what: &'static str, from: Moment, until: Moment, held: Vec<Claim>) {
-        let mut log = self.log();
-        log.faults.push(Fault {
+    pub(crate) fn note(&self, fault: Fault) {
+        self.log().faults.push(fault);
+    }
+
+    fn note_death(&self, what: &'static str, at: Moment, hits: Hits, held: Vec<Claim>) {
+        self.note(Fault {
             what,
-            from,
-            until,
+            from: at,
+            until: at,
+            hits,
             held,
         });
+    }
+
+    /// The owner that the replica in a place is.
+    pub(crate) async fn owner_of(&self, place: usize) -> anyhow::Result<String> {
+        let held = self.0.places[place].replica.lock().await;
+        let (_, owner) = held.as_ref().context("nobody is there")?;
+        Ok(owner.clone())
+    }
+
+    /// All owners that replicas said they are.
+    pub(crate) fn owners(&self) -> HashSet<String> {
+        self.log().owners.clone()
     }
 
     /// Something outside of the replicas keeps all of them from executing, or does not any more.

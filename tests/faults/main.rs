@@ -11,8 +11,10 @@
 mod cli;
 mod database;
 mod dice;
+mod fault;
 mod fleet;
 mod history;
+mod inspect;
 mod load;
 mod moment;
 mod monitor;
@@ -24,6 +26,7 @@ mod replica;
 mod report;
 mod scenarios;
 mod store;
+mod summary;
 mod support;
 mod timing;
 mod truth;

@@ -1,6 +1,6 @@
 //! Watches the database while things happen to it: what must hold at every moment, not only at the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::fleet::Fleet;
 use crate::moment::Moment;
-use crate::store::Facts;
+use crate::store::{Claim, Facts, RunningRow};
 use crate::timing::Timing;
 
 /// Between two looks.
@@ -32,6 +32,8 @@ pub(crate) struct Seen {
     pub(crate) violations: Vec<String>,
     /// What did not come in time.
     pub(crate) late: Vec<String>,
+    /// Who held each claim. One that runs out was held for longer than it takes to look.
+    pub(crate) holders: HashMap<Claim, String>,
 }
 
 impl Monitor {
@@ -44,15 +46,17 @@ impl Monitor {
             loop {
                 tokio::time::sleep(LOOKS).await;
                 // Whoever cannot be asked says nothing; that is for the scenario to judge.
-                let Ok((violations, late)) =
-                    look(&facts, &fleet, timing, slots_are_free, &mut waiting).await
-                else {
+                let Ok(running) = facts.running().await else {
                     continue;
                 };
+                let late = late(&facts, &fleet, timing, slots_are_free, &mut waiting).await;
                 let mut seen = watched.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.looks += 1;
-                add(&mut seen.violations, violations);
-                add(&mut seen.late, late);
+                add(&mut seen.violations, crowded(&running));
+                add(&mut seen.late, late.unwrap_or_default());
+                for row in running {
+                    seen.holders.insert(row.claim, row.owner);
+                }
             }
         });
         Self { seen, task }
@@ -80,19 +84,24 @@ fn add(known: &mut Vec<String>, found: Vec<String>) {
     }
 }
 
-/// One look: what must not be, and what did not come in time; `waiting` remembers since when each run can be claimed.
-async fn look(
+/// Sessions that have more than one running run.
+fn crowded(running: &[RunningRow]) -> Vec<String> {
+    let mut sessions = HashSet::new();
+    let crowded = running.iter().filter(|row| !sessions.insert(&row.session));
+    crowded
+        .map(|row| format!("I2: session {} has two running runs", row.session))
+        .collect()
+}
+
+/// What did not come in time; `waiting` remembers since when each run can be claimed.
+async fn late(
     facts: &Facts,
     fleet: &Fleet,
     timing: Timing,
     slots_are_free: bool,
     waiting: &mut HashMap<String, Moment>,
-) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-    let (mut violations, mut late) = (Vec::new(), Vec::new());
-    for session in facts.crowded().await? {
-        violations.push(format!("I2: session {session} has two running runs"));
-    }
-
+) -> anyhow::Result<Vec<String>> {
+    let mut late = Vec::new();
     let bound = 2 * timing.sweep + SLACK;
     let overdue = facts.overdue(bound).await?;
     if served_for(fleet, bound) {
@@ -116,7 +125,7 @@ async fn look(
             }
         }
     }
-    Ok((violations, late))
+    Ok(late)
 }
 
 /// Whether somebody could execute for that long, without a pause.

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use crate::fleet::{Fault, Gap};
+use crate::fault::{Fault, Gap, nobody_between};
 use crate::history::story::{Story, Told};
-use crate::moment::Moment;
-use crate::timing::Timing;
 
 /// How runs got on.
 #[derive(Clone, Debug, Default)]
@@ -14,20 +12,16 @@ pub(crate) struct Recoveries {
     pub(crate) took: Vec<Duration>,
     /// How many more had been hit in that turn before, and waited longer on purpose.
     pub(crate) backed_off: usize,
-    /// Runs that were taken from somebody whom nothing had happened to.
-    pub(crate) unexplained: Vec<String>,
 }
 
 impl Recoveries {
     /// Measures them.
-    pub(crate) fn of(story: &Story, gaps: &[Gap], timing: Timing) -> Self {
+    pub(crate) fn of(story: &Story) -> Self {
         let mut recoveries = Self::default();
         for told in &story.runs {
             for fault in &story.faults {
-                recoveries.add(told, fault, gaps);
+                recoveries.add(told, fault, &story.gaps);
             }
-            let unexplained = unexplained(told, &story.faults, gaps, timing);
-            recoveries.unexplained.extend(unexplained);
         }
         recoveries.took.sort_unstable();
         recoveries
@@ -46,7 +40,7 @@ impl Recoveries {
                         self.backed_off += 1;
                     } else {
                         let waited = event.at.since(fault.from);
-                        let nobody = between(gaps, fault.from, event.at);
+                        let nobody = nobody_between(gaps, fault.from, event.at);
                         self.took.push(waited.saturating_sub(nobody));
                     }
                     return;
@@ -73,34 +67,4 @@ pub(crate) fn within(sorted: &[Duration], share: f64) -> Duration {
     let at = (sorted.len() as f64 * share).ceil() as usize;
     let at = at.saturating_sub(1).min(sorted.len().saturating_sub(1));
     sorted.get(at).copied().unwrap_or_default()
-}
-
-/// For how long of that time nobody could execute.
-fn between(gaps: &[Gap], from: Moment, until: Moment) -> Duration {
-    let overlaps = gaps.iter().map(|gap| {
-        let (from, until) = (gap.from.max(from), gap.until.min(until));
-        until.since(from)
-    });
-    overlaps.sum()
-}
-
-fn unexplained(told: &Told, faults: &[Fault], gaps: &[Gap], timing: Timing) -> Vec<String> {
-    let taken = told.events.iter();
-    let taken = taken.filter(|event| event.reason == "lease_expired");
-    let unexplained = taken.filter(|event| {
-        let explains = |fault: &&Fault| {
-            let nobody = between(gaps, fault.from, event.at);
-            let latest = fault.until.plus(2 * timing.takeover() + nobody);
-            fault.from <= event.at && event.at <= latest
-        };
-        !faults.iter().any(|fault| explains(&fault))
-    });
-    unexplained
-        .map(|event| {
-            format!(
-                "I5: run {} was taken from a healthy holder: {event:?}",
-                told.id
-            )
-        })
-        .collect()
 }

@@ -1,12 +1,12 @@
 //! The database from outside: facts that the API does not tell, read as an operator would. Every row
 //! comes as one JSON text, so that both kinds of database are read alike.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions, Connection, PgPool};
+use sqlx::{ConnectOptions, Connection, PgPool, SqliteConnection};
 
 use crate::moment::Moment;
 
@@ -27,6 +27,17 @@ struct Question {
 
 /// A claim: the run and its attempt.
 pub(crate) type Claim = (String, i64);
+
+/// A run that is running.
+#[derive(Clone, Debug)]
+pub(crate) struct RunningRow {
+    /// Its session.
+    pub(crate) session: String,
+    /// The claim under which it is.
+    pub(crate) claim: Claim,
+    /// Who holds it.
+    pub(crate) owner: String,
+}
 
 /// A stored run.
 #[derive(Clone, Debug)]
@@ -60,9 +71,7 @@ impl Facts {
     async fn ask(&self, question: &Question, about: &str) -> anyhow::Result<Vec<Value>> {
         let texts: Vec<String> = match self {
             Self::Sqlite(path) => {
-                let options = SqliteConnectOptions::new().filename(path).read_only(true);
-                let options = options.busy_timeout(Duration::from_secs(10));
-                let mut connection = options.connect().await?;
+                let mut connection = open(path).await?;
                 let texts = sqlx::query_scalar(question.sqlite)
                     .bind(about)
                     .fetch_all(&mut connection)
@@ -125,17 +134,23 @@ impl Facts {
         Ok(rows.iter().map(|row| text(row, "id")).collect())
     }
 
-    /// Sessions that have more than one running run.
-    pub(crate) async fn crowded(&self) -> anyhow::Result<Vec<String>> {
+    /// All runs that are running.
+    pub(crate) async fn running(&self) -> anyhow::Result<Vec<RunningRow>> {
         let question = Question {
-            sqlite: "select json_object('id', session_id) from runs where state = 'running' \
-                     and ? is not null group by session_id having count(*) > 1",
-            postgres: "select json_build_object('id', session_id)::text from runs \
-                       where state = 'running' and $1 is not null \
-                       group by session_id having count(*) > 1",
+            sqlite: "select json_object('id', id, 'session', session_id, 'attempt', attempt, \
+                         'owner', owner_id) from runs where state = 'running' and ? is not null",
+            postgres: "select json_build_object('id', id, 'session', session_id, \
+                           'attempt', attempt, 'owner', owner_id)::text \
+                       from runs where state = 'running' and $1 is not null",
         };
-        let rows = self.ask(&question, "").await?;
-        Ok(rows.iter().map(|row| text(row, "id")).collect())
+        let rows = self.ask(&question, "").await?.into_iter();
+        Ok(rows
+            .map(|row| RunningRow {
+                session: text(&row, "session"),
+                claim: (text(&row, "id"), number(&row, "attempt")),
+                owner: text(&row, "owner"),
+            })
+            .collect())
     }
 
     /// All runs, in the order of their sessions' queues.
@@ -230,6 +245,13 @@ impl Facts {
         let rows = self.ask(&question, action).await?;
         Ok(rows.iter().map(|row| text(row, "id")).collect())
     }
+}
+
+/// A connection that reads a file.
+pub(crate) async fn open(path: &Path) -> anyhow::Result<SqliteConnection> {
+    let options = SqliteConnectOptions::new().filename(path).read_only(true);
+    let options = options.busy_timeout(Duration::from_secs(10));
+    Ok(options.connect().await?)
 }
 
 fn text(row: &Value, name: &str) -> String {

@@ -1,5 +1,6 @@
 //! Everything of one scenario: replicas, database, provider, tools, clients, and a watch over them.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,15 +20,16 @@ use crate::plan::Shape;
 use crate::pulse::Pulse;
 use crate::recovery::Recoveries;
 use crate::replica::{self, Start};
-use crate::report::{Report, seconds};
-use crate::store::Facts;
+use crate::report::Report;
+use crate::store::{Claim, Facts};
+use crate::summary;
 use crate::timing::Timing;
 use crate::truth::client::{Addresses, Client, KEY};
 use crate::truth::provider::{Provider, Script};
 use crate::truth::tools::Tools;
 
-/// The provider's key, which nobody must see in a log.
-const CANARY: &str = "sk-canary-4b1d0c9e7f";
+/// The provider's key, which nobody must see in a log, or wherever hango writes.
+pub(crate) const CANARY: &str = "sk-canary-4b1d0c9e7f";
 
 /// How long no run may end while some are there that have not.
 const STANDS_STILL: Duration = Duration::from_secs(90);
@@ -266,7 +268,6 @@ impl World {
             report.too_busy = Some(self.pulse.to_string());
         }
         let seen = self.monitor.seen();
-        let looks = seen.looks;
         report.violations.extend(seen.violations);
         report.add_late(seen.late);
         let story = Story::read(&self, other)
@@ -275,16 +276,13 @@ impl World {
         report
             .violations
             .extend(history::objections(&story, expect));
-        report.violations.extend(secrets(&self.fleet.logs())?);
+        report.add_late(history::late(&story, expect));
 
-        let recoveries = Recoveries::of(&story, &self.fleet.gaps(), self.timing);
-        if expect.one_clock {
-            report.add_late(recoveries.unexplained.clone());
-        }
-        summarize(&mut report, &story, &recoveries);
+        let recoveries = Recoveries::of(&story);
+        summary::add(&mut report, &story, &recoveries);
         report.line(
             "watch",
-            format!("{looks} looks into the database; {}", self.pulse),
+            format!("{} looks into the database; {}", seen.looks, self.pulse),
         );
         report.title = format!(
             "{} on {}, {} replicas, seed {}",
@@ -304,91 +302,13 @@ impl World {
         })
     }
 
+    /// Who held each claim, as far as somebody saw it.
+    pub(crate) fn holders(&self) -> HashMap<Claim, String> {
+        self.monitor.seen().holders
+    }
+
     /// Leaves the directory with all logs behind.
     fn keep(self) -> PathBuf {
         self.dir.keep()
     }
-}
-
-/// What was counted, and how long recoveries took.
-fn summarize(report: &mut Report, story: &Story, recoveries: &Recoveries) {
-    let ended = |state: &str| {
-        let runs = story.runs.iter().filter(|told| told.run["state"] == state);
-        runs.count()
-    };
-    let promised = story.clients.accepted.len();
-    report.line(
-        "runs",
-        format!(
-            "{promised} promised, {} more were there without an answer; {} succeeded, {} failed, {} cancelled",
-            story.runs.len().saturating_sub(promised),
-            ended("succeeded"),
-            ended("failed"),
-            ended("cancelled"),
-        ),
-    );
-    let mut kinds: Vec<_> = story.faults.iter().map(|fault| fault.what).collect();
-    kinds.sort_unstable();
-    let counted = kinds
-        .chunk_by(PartialEq::eq)
-        .map(|same| format!("{} {}", same.len(), same[0]));
-    let held: usize = story.faults.iter().map(|fault| fault.held.len()).sum();
-    let faults: Vec<_> = counted.collect();
-    report.line(
-        "faults",
-        format!("{}; {held} claims were hit", faults.join(", ")),
-    );
-    report.line(
-        "recoveries",
-        format!(
-            "{}: p50 {}, p99 {}, longest {}; {} more backed off",
-            recoveries.took.len(),
-            seconds(recoveries.within(0.5)),
-            seconds(recoveries.within(0.99)),
-            seconds(recoveries.within(1.0)),
-            recoveries.backed_off,
-        ),
-    );
-    let asked: usize = story.asked.values().map(Vec::len).sum();
-    let iterations = story
-        .runs
-        .iter()
-        .filter_map(|told| told.run["iterations"].as_u64());
-    let answers: u64 = iterations.sum();
-    report.line(
-        "model",
-        format!("asked {asked} times for {answers} answers that were kept"),
-    );
-    let called: usize = story.called.values().map(Vec::len).sum();
-    let calls = story.runs.iter().flat_map(|told| &told.calls);
-    let in_doubt = calls
-        .clone()
-        .filter(|call| call["state"] == "in_doubt")
-        .count();
-    report.line(
-        "tools",
-        format!(
-            "called {called} times for {} calls, {in_doubt} in doubt",
-            calls.count()
-        ),
-    );
-    report.line(
-        "clients",
-        format!(
-            "{} times nobody there, 503: {:?}",
-            story.clients.unreachable, story.clients.unavailable
-        ),
-    );
-}
-
-/// What must not be in a log, and is.
-fn secrets(logs: &[PathBuf]) -> anyhow::Result<Vec<String>> {
-    let mut found = Vec::new();
-    for log in logs {
-        let text = std::fs::read_to_string(log)?;
-        if text.contains(CANARY) || text.contains(KEY) {
-            found.push(format!("I13: {} holds a secret", log.display()));
-        }
-    }
-    Ok(found)
 }

@@ -13,7 +13,9 @@ use crate::truth::provider::Asked;
 pub(super) fn objections(story: &Story, told: &Told, expect: &Expect) -> Vec<String> {
     let asked = story.asked_for(told);
     let mut objections = Vec::new();
-    if !asked.is_sorted_by_key(|asked| asked.turn) {
+    let awake = asked.iter();
+    let awake = awake.filter(|asked| !story.is_of_a_sleeper(told, asked.at));
+    if !awake.is_sorted_by_key(|asked| asked.turn) {
         objections.push("I4: a turn was asked for after a later one".to_owned());
     }
     let attempts = told.run["attempt"].as_u64().unwrap_or_default();

@@ -12,7 +12,8 @@ const EACH: [(&str, usize); 2] = [("input_tokens", 10), ("output_tokens", 5)];
 
 /// Every promise is kept, nobody executes what nobody asked for, and each acceptance is on record.
 pub(super) fn promises(story: &Story) -> Vec<String> {
-    let stored: HashSet<_> = story.runs.iter().map(|told| told.id.as_str()).collect();
+    let stored = story.runs.iter().map(|told| (told.id.as_str(), told));
+    let stored: HashMap<_, _> = stored.collect();
     let sent: HashSet<_> = story.clients.sent.iter().map(String::as_str).collect();
     let mut audited: HashMap<&str, usize> = HashMap::new();
     for target in &story.audited {
@@ -20,8 +21,15 @@ pub(super) fn promises(story: &Story) -> Vec<String> {
     }
     let mut objections = Vec::new();
     for accepted in &story.clients.accepted {
-        if !stored.contains(accepted.id.as_str()) {
+        let Some(told) = stored.get(accepted.id.as_str()) else {
             objections.push(format!("I1: run {} was promised and is lost", accepted.id));
+            continue;
+        };
+        if (&told.session, &told.input) != (&accepted.session, &accepted.input) {
+            objections.push(format!(
+                "I1: run {} is not what was promised: {accepted:?}",
+                accepted.id
+            ));
         }
     }
     for told in &story.runs {
@@ -38,6 +46,15 @@ pub(super) fn promises(story: &Story) -> Vec<String> {
             "I14: an audit row tells of run {target}, which is not there"
         ));
     }
+    let inputs: HashSet<_> = story.runs.iter().map(|told| told.input.as_str()).collect();
+    let strange = story.asked.keys();
+    let strange = strange.filter(|input| !inputs.contains(input.as_str()));
+    objections
+        .extend(strange.map(|input| format!("I1: the model was asked for {input:?}, no run's")));
+    let strange = story.called.keys();
+    let strange = strange.filter(|run| !stored.contains_key(run.as_str()));
+    objections
+        .extend(strange.map(|run| format!("I1: tools were called for {run}, which is no run")));
     objections
 }
 
@@ -53,14 +70,20 @@ pub(super) fn objections(story: &Story, told: &Told, expect: &Expect) -> Vec<Str
     {
         objections.push(format!("I6: its end was not final: {first} became {run}"));
     }
-    objections.extend(ends_once(told, &story.messages_of(told)));
+    let own = story.messages_of(told);
+    let answers: Vec<_> = own
+        .iter()
+        .copied()
+        .filter(|message| message["role"] == "assistant" && message["partial"] == false)
+        .collect();
+    objections.extend(ends_once(told, &own, &answers));
+    objections.extend(charges(run, answers.len(), story.asked_for(told).len()));
     objections.extend(events(told, expect));
     objections
 }
 
-/// A run has its input once and, if it succeeded, one final message, which is its last; it is charged for
-/// exactly the answers that were kept.
-fn ends_once(told: &Told, own: &[&Value]) -> Vec<String> {
+/// A run has its input once and, if it succeeded, one final message, which is its last.
+fn ends_once(told: &Told, own: &[&Value], answers: &[&Value]) -> Vec<String> {
     let run = &told.run;
     let mut objections = Vec::new();
     let inputs = own.iter().filter(|message| {
@@ -76,10 +99,6 @@ fn ends_once(told: &Told, own: &[&Value]) -> Vec<String> {
     if own.last().map(|last| &last["id"]) != Some(&run["final_message_id"]) {
         objections.push("I4: its final message is not its last".to_owned());
     }
-    let answers: Vec<_> = own
-        .iter()
-        .filter(|message| message["role"] == "assistant" && message["partial"] == false)
-        .collect();
     let finals = answers.iter();
     let finals = finals.filter(|answer| answer["stop_reason"] != "tool_use");
     if finals.count() != 1 {
@@ -92,10 +111,24 @@ fn ends_once(told: &Told, own: &[&Value]) -> Vec<String> {
             run["iterations"]
         ));
     }
+    objections
+}
+
+/// A run is charged for exactly the answers that were kept, however it ended, and nothing is said to be
+/// discarded that was never asked for.
+fn charges(run: &Value, kept: usize, asked: usize) -> Vec<String> {
+    let mut objections = Vec::new();
     for (field, each) in EACH {
-        if run["usage"][field] != each * answers.len() {
-            let usage = &run["usage"];
-            objections.push(format!("I11: {} answers cost {usage}", answers.len()));
+        let cost = &run["usage"][field];
+        if *cost != each * kept {
+            objections.push(format!("I11: {kept} answers cost {cost} {field}"));
+        }
+        let discarded = &run["usage_discarded"][field];
+        let most = each * asked.saturating_sub(kept);
+        if discarded.as_u64().is_none_or(|it| it > most as u64) {
+            objections.push(format!(
+                "I11: {kept} of {asked} answers were kept, and {discarded} {field} discarded"
+            ));
         }
     }
     objections
@@ -134,6 +167,11 @@ fn events(told: &Told, expect: &Expect) -> Vec<String> {
         objections.push(format!(
             "I6: not the last event, or not only it, is an end: {events:?}"
         ));
+    }
+    let kind = events.last().map(|event| event.kind.as_str());
+    let state = told.text("state");
+    if kind.and_then(|kind| kind.strip_prefix("run.")) != Some(state) {
+        objections.push(format!("I6: it is {state}, and its last event is {kind:?}"));
     }
     objections
 }

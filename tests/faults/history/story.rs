@@ -1,7 +1,8 @@
 //! Everything that is known of a scenario when it is over: what those outside of hango saw, and what
 //! hango says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,13 +11,14 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::SKEW;
-use crate::fleet::{Fault, STOPPED};
+use crate::fault::{Fault, Gap, STOPPED};
 use crate::moment::Moment;
-use crate::store::EventRow;
-use crate::truth::client::{Client, Log};
+use crate::store::{Claim, EventRow};
+use crate::timing::Timing;
+use crate::truth::client::{Client, KEY, Log};
 use crate::truth::provider::Asked;
 use crate::truth::tools::Called;
-use crate::world::World;
+use crate::world::{CANARY, World};
 
 /// How many questions are asked at once.
 const AT_ONCE: usize = 8;
@@ -39,6 +41,18 @@ pub(crate) struct Story {
     pub(crate) messages: HashMap<String, Vec<Value>>,
     /// The runs that an audit row says were created, as often as one says so.
     pub(crate) audited: Vec<String>,
+    /// Who held each claim, as far as somebody saw it.
+    pub(crate) holders: HashMap<Claim, String>,
+    /// The owners that replicas said they are.
+    pub(crate) owners: HashSet<String>,
+    /// The times in which nobody could execute.
+    pub(crate) gaps: Vec<Gap>,
+    /// How fast replicas notice each other.
+    pub(crate) timing: Timing,
+    /// What two tenants see.
+    pub(crate) foreign: Vec<String>,
+    /// The logs and tables that hold a secret.
+    pub(crate) leaks: Vec<String>,
 }
 
 /// What hango says of a run.
@@ -70,6 +84,7 @@ impl Story {
         let client = &Readers {
             one: &world.client,
             other,
+            foreign: Mutex::default(),
         };
         let mut events: HashMap<String, Vec<EventRow>> = HashMap::new();
         for event in world.facts.events().await? {
@@ -114,6 +129,12 @@ impl Story {
             runs,
             messages,
             audited: world.facts.audited("run.create").await?,
+            holders: world.holders(),
+            owners: world.fleet.owners(),
+            gaps: world.fleet.gaps(),
+            timing: world.timing,
+            foreign: client.foreign(),
+            leaks: leaks(world).await?,
         })
     }
 
@@ -152,20 +173,47 @@ impl Story {
 struct Readers<'a> {
     one: &'a Client,
     other: Option<&'a Client>,
+    /// What both of them see.
+    foreign: Mutex<Vec<String>>,
 }
 
 impl Readers<'_> {
-    /// What one of them sees.
+    /// What one of them sees, and the other one must not.
     async fn get(&self, path: &str) -> anyhow::Result<Value> {
+        let mut seen = None;
         for client in [Some(self.one), self.other].into_iter().flatten() {
             let (status, body) = client.persist(&Method::GET, path, None).await?;
-            if status == 200 {
-                return Ok(body);
+            if status == 404 {
+                continue;
             }
-            anyhow::ensure!(status == 404, "GET {path}: {status} {body}");
+            anyhow::ensure!(status == 200, "GET {path}: {status} {body}");
+            if seen.replace(body).is_some() {
+                let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+                foreign.push(path.to_owned());
+            }
         }
-        anyhow::bail!("nobody sees {path}")
+        seen.with_context(|| format!("nobody sees {path}"))
     }
+
+    fn foreign(&self) -> Vec<String> {
+        let foreign = self.foreign.lock();
+        foreign.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The logs and tables that hold what nobody must read there.
+async fn leaks(world: &World) -> anyhow::Result<Vec<String>> {
+    let mut leaks = Vec::new();
+    for secret in [CANARY, KEY] {
+        for log in world.fleet.logs() {
+            if std::fs::read_to_string(&log)?.contains(secret) {
+                leaks.push(format!("the log {}", log.display()));
+            }
+        }
+        let tables = world.facts.tables_with(secret).await?.into_iter();
+        leaks.extend(tables.map(|table| format!("the table {table}")));
+    }
+    Ok(leaks)
 }
 
 /// Every message of a session.

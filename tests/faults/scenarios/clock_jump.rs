@@ -13,6 +13,7 @@ use super::{Scenario, Task};
 use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
+use crate::fault::{Fault, Hits};
 use crate::history::Expect;
 use crate::moment::Moment;
 use crate::report::Report;
@@ -168,7 +169,14 @@ async fn of_the_database(task: Task, library: &Path) -> anyhow::Result<Outcome> 
         world.fleet.hold_up(true);
         clock.set(to)?;
         world.fleet.hold_up(false);
-        world.fleet.note("clock jump", at, at, Vec::new());
+        world.fleet.note(Fault {
+            what: "clock jump",
+            from: at,
+            until: at,
+            // What it costs is not judged: no clock can be trusted.
+            hits: Hits::Everybody,
+            held: Vec::new(),
+        });
         tokio::time::sleep(STAYS).await;
     }
     drop(load);

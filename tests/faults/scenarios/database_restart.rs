@@ -8,6 +8,7 @@ use super::{Scenario, Task};
 use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
+use crate::fault::{Fault, Hits};
 use crate::history::Expect;
 use crate::moment::Moment;
 use crate::report::{Report, seconds};
@@ -80,10 +81,16 @@ async fn restart(task: Task) -> anyhow::Result<Report> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         world.database.resume().await?;
-        let now = Moment::now();
+        let until = Moment::now();
         world.fleet.hold_up(false);
-        world.fleet.note("database crash", from, now, Vec::new());
-        back.push(now);
+        world.fleet.note(Fault {
+            what: "database crash",
+            from,
+            until,
+            hits: Hits::Everybody,
+            held: Vec::new(),
+        });
+        back.push(until);
     }
     tokio::time::sleep(world.timing.takeover()).await;
     drop(load);
@@ -135,7 +142,13 @@ async fn backend_kill(task: Task) -> anyhow::Result<Report> {
             .database
             .execute(&format!("select pg_terminate_backend({backend})"))
             .await?;
-        world.fleet.note("broken connection", at, at, Vec::new());
+        world.fleet.note(Fault {
+            what: "broken connection",
+            from: at,
+            until: at,
+            hits: Hits::Nobody,
+            held: Vec::new(),
+        });
         broken += 1;
     }
     let served = served_again(&world).await?;

@@ -14,6 +14,7 @@ use super::{Scenario, Task};
 use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
+use crate::fault::{Fault, Hits};
 use crate::history::Expect;
 use crate::moment::Moment;
 use crate::plan::Shape;
@@ -76,9 +77,13 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     tokio::time::sleep(STAYS).await;
     disk.clear()?;
     world.fleet.hold_up(false);
-    world
-        .fleet
-        .note("full disk", from, Moment::now(), Vec::new());
+    world.fleet.note(Fault {
+        what: "full disk",
+        from,
+        until: Moment::now(),
+        hits: Hits::Everybody,
+        held: Vec::new(),
+    });
 
     let back = Instant::now();
     let session = &sessions[0];

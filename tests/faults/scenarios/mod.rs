@@ -2,6 +2,7 @@
 
 mod all_down;
 mod cancel_race;
+mod checker;
 mod clock_jump;
 mod crash_at_n;
 mod database_restart;
@@ -93,6 +94,7 @@ impl Task {
 
 /// Every scenario.
 pub(crate) const ALL: &[Scenario] = &[
+    checker::SCENARIO,
     kill_storm::KILL_STORM,
     stop_storm::SCENARIO,
     all_down::SCENARIO,

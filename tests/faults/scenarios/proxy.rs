@@ -6,6 +6,7 @@ use super::{Scenario, Task};
 use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
+use crate::fault::{Fault, Hits};
 use crate::history::Expect;
 use crate::moment::Moment;
 use crate::proxy::{Proxy, Way};
@@ -46,10 +47,11 @@ async fn run(task: Task) -> anyhow::Result<Report> {
 /// One change of the weather before one replica, until it is over.
 async fn weather(world: &World, round: usize, dice: &mut Dice) -> anyhow::Result<()> {
     let place = dice.below(world.fleet.size());
+    let owner = Hits::Owner(world.fleet.owner_of(place).await?);
     let from = Moment::now();
     // Now and then longer than a lease.
     let long = dice.millis(500, 4500);
-    let what = match round % 5 {
+    let (what, hits) = match round % 5 {
         0 => {
             let delay = dice.millis(5, 300);
             world
@@ -59,7 +61,9 @@ async fn weather(world: &World, round: usize, dice: &mut Dice) -> anyhow::Result
             world
                 .database
                 .with_proxy(place, |proxy| proxy.delay(Duration::ZERO))?;
-            "slow network"
+            // Where there is time for two round trips in a heartbeat, leases are kept.
+            let keeps = 4 * delay < world.timing.heartbeat;
+            ("slow network", if keeps { Hits::Nobody } else { owner })
         }
         1 => {
             let bytes = u32::try_from(dice.between(0, 6000)).unwrap_or_default();
@@ -67,11 +71,11 @@ async fn weather(world: &World, round: usize, dice: &mut Dice) -> anyhow::Result
                 .database
                 .with_proxy(place, |proxy| proxy.cut_after(bytes))?;
             tokio::time::sleep(Duration::from_millis(400)).await;
-            "cut at a byte"
+            ("cut at a byte", Hits::Nobody)
         }
         2 => {
             world.database.with_proxy(place, Proxy::cut_all)?;
-            "cut"
+            ("cut", Hits::Nobody)
         }
         way => {
             let ways: &[Way] = match way {
@@ -88,9 +92,15 @@ async fn weather(world: &World, round: usize, dice: &mut Dice) -> anyhow::Result
             set(true)?;
             tokio::time::sleep(long).await;
             set(false)?;
-            "deaf network"
+            ("deaf network", owner)
         }
     };
-    world.fleet.note(what, from, Moment::now(), Vec::new());
+    world.fleet.note(Fault {
+        what,
+        from,
+        until: Moment::now(),
+        hits,
+        held: Vec::new(),
+    });
     Ok(())
 }

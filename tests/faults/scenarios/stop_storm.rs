@@ -10,7 +10,7 @@ use super::{Scenario, Task};
 use crate::cli::Takes;
 use crate::database::Kind;
 use crate::dice::Dice;
-use crate::fleet::STOPPED;
+use crate::fault::STOPPED;
 use crate::history::Expect;
 use crate::history::story::Story;
 use crate::moment::Moment;

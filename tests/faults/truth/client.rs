@@ -34,6 +34,8 @@ pub(crate) struct Accepted {
     pub(crate) session: String,
     /// Its id.
     pub(crate) id: String,
+    /// Its input.
+    pub(crate) input: String,
     /// When it was asked for.
     pub(crate) asked: Moment,
     /// When the promise was read.
@@ -230,13 +232,13 @@ impl Client {
         let path = format!("/v1/sessions/{session}/runs");
         let patience = Patience::begins();
         let mut tries = 1;
-        let (status, body, asked) = loop {
+        let (status, body, input, asked) = loop {
             let input = format!("{name}, try {tries}");
             let body = json!({"input": input});
-            self.lock().sent.push(input);
+            self.lock().sent.push(input.clone());
             let asked = Moment::now();
             if let Some((status, body)) = self.once(&Method::POST, &path, Some(&body)).await {
-                break (status, body, asked);
+                break (status, body, input, asked);
             }
             patience.rest(name).await?;
             tries += 1;
@@ -247,6 +249,7 @@ impl Client {
         let accepted = Accepted {
             session: session.to_owned(),
             id: Self::field(&body, "id")?,
+            input,
             asked,
             promised: Moment::now(),
         };
