@@ -236,17 +236,17 @@ impl Fleet {
         Ok((took, status.success()))
     }
 
-    /// Waits until the replica in a place has ended by itself.
+    /// Waits until the replica in a place has ended by itself. Whoever does not wait to the end finds it there.
     pub(crate) async fn died(&self, place: usize) -> anyhow::Result<()> {
         let mut victim = self.0.places[place].replica.lock().await;
         let (replica, owner) = victim.as_mut().context("nobody is there")?;
         replica.ended().await?;
         let at = Moment::now();
         let owner = owner.clone();
+        let held = self.0.facts.held_by(&owner).await?;
         victim.take();
         drop(victim);
         self.list(place, None);
-        let held = self.0.facts.held_by(&owner).await?;
         self.note_death("died by itself", at, Hits::Dead(owner), held);
         Ok(())
     }
