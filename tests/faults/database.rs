@@ -1,13 +1,16 @@
 //! The database of a scenario: a file that one replica has to itself, or a server of its own, which
 //! every replica reaches through a proxy of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use hango_test_database::{Cluster, Settings, Stop};
 use sqlx::postgres::PgPoolOptions;
+use sqlx::{Connection, PgConnection};
 
 use crate::proxy::Proxy;
 use crate::store::Facts;
@@ -43,6 +46,27 @@ impl FromStr for Kind {
     }
 }
 
+/// Where a database stores.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// That does not matter.
+    Anywhere,
+    /// All that it has, in that directory.
+    All(PathBuf),
+    /// What is in its tables, in that directory; a server keeps its log elsewhere.
+    Tables(PathBuf),
+}
+
+impl Place {
+    /// The directory, if there is one, else `other`.
+    pub(crate) fn or<'a>(&'a self, other: &'a Path) -> &'a Path {
+        match self {
+            Self::Anywhere => other,
+            Self::All(dir) | Self::Tables(dir) => dir,
+        }
+    }
+}
+
 /// A database; clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Database {
@@ -69,18 +93,22 @@ impl Database {
         }
     }
 
-    /// A server with so many proxies before it; what is stored is in `data`, if that is given.
+    /// A server with so many proxies before it.
     pub(crate) async fn server(
         settings: Settings,
         proxies: usize,
-        data: Option<&Path>,
+        place: &Place,
     ) -> anyhow::Result<Self> {
         let cluster = tokio::task::spawn_blocking(move || Cluster::start(&settings)).await??;
         let mut create = "create database faults".to_owned();
-        if let Some(data) = data {
-            let place = format!("create tablespace place location '{}'", data.display());
-            cluster.execute("postgres", &place).await?;
-            create += " tablespace place";
+        match place {
+            Place::Anywhere => {}
+            Place::All(dir) => relocate(&cluster, dir).await?,
+            Place::Tables(dir) => {
+                let place = format!("create tablespace place location '{}'", dir.display());
+                cluster.execute("postgres", &place).await?;
+                create += " tablespace place";
+            }
         }
         cluster.execute("postgres", &create).await?;
         let facts = PgPoolOptions::new()
@@ -132,6 +160,27 @@ impl Database {
         tokio::task::spawn_blocking(move || server.cluster.resume()).await?
     }
 
+    /// Starts it again where it has ended, and waits until it accepts connections.
+    pub(crate) async fn revive(&self) -> anyhow::Result<()> {
+        const WITHIN: Duration = Duration::from_mins(1);
+        let begun = Instant::now();
+        while let Err(error) = self.execute("select 1").await {
+            if begun.elapsed() > WITHIN {
+                return Err(error.context("the database does not come back"));
+            }
+            // It is refused where the server has not ended, but recovers.
+            if self.resume().await.is_err() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the server's log ends with lines of which one says that.
+    pub(crate) fn says(&self, what: &str) -> anyhow::Result<bool> {
+        Ok(self.server_of()?.cluster.log().contains(what))
+    }
+
     /// Executes statements in it, as somebody who may do everything.
     pub(crate) async fn execute(&self, statements: &str) -> anyhow::Result<()> {
         self.server_of()?
@@ -139,4 +188,20 @@ impl Database {
             .execute("faults", statements)
             .await
     }
+}
+
+/// Moves everything that a server stores to another directory.
+async fn relocate(cluster: &Cluster, dir: &Path) -> anyhow::Result<()> {
+    let mut server = PgConnection::connect(&cluster.url("postgres")).await?;
+    let here: String = sqlx::query_scalar("show data_directory")
+        .fetch_one(&mut server)
+        .await?;
+    server.close().await?;
+    cluster.stop(Stop::Fast)?;
+    let there = dir.join("cluster");
+    // Onto another disk, with its owner.
+    let moved = Command::new("mv").arg(&here).arg(&there).status()?;
+    anyhow::ensure!(moved.success(), "{here} could not be moved");
+    std::os::unix::fs::symlink(&there, &here)?;
+    cluster.resume()
 }

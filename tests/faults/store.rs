@@ -224,17 +224,6 @@ impl Facts {
         Ok(counts.max().unwrap_or_default())
     }
 
-    /// What is damaged in a file.
-    pub(crate) async fn integrity(&self) -> anyhow::Result<Vec<String>> {
-        let question = Question {
-            sqlite: "select json_object('id', integrity_check) from pragma_integrity_check \
-                     where integrity_check <> ?",
-            postgres: "select '{}' where $1 is null",
-        };
-        let rows = self.ask(&question, "ok").await?;
-        Ok(rows.iter().map(|row| text(row, "id")).collect())
-    }
-
     /// The targets of an action's audit rows, as often as there are rows.
     pub(crate) async fn audited(&self, action: &str) -> anyhow::Result<Vec<String>> {
         let question = Question {

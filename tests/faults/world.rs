@@ -9,7 +9,7 @@ use anyhow::Context;
 use hango_test_database::{Guardian, Settings};
 use tempfile::TempDir;
 
-use crate::database::{Database, Kind};
+use crate::database::{Database, Kind, Place};
 use crate::fleet::Fleet;
 use crate::history::story::Story;
 use crate::history::{self, Expect};
@@ -44,8 +44,8 @@ pub(crate) struct Setup {
     pub(crate) kind: Kind,
     /// How the database's server works.
     pub(crate) server: Settings,
-    /// Where the database stores, if that matters.
-    pub(crate) data: Option<PathBuf>,
+    /// Where the database stores.
+    pub(crate) place: Place,
     /// The replicas; a file has one.
     pub(crate) replicas: usize,
     /// What runs do.
@@ -68,7 +68,7 @@ impl Setup {
             seed,
             kind,
             server: Settings::default(),
-            data: None,
+            place: Place::Anywhere,
             replicas: match kind {
                 Kind::Sqlite => 1,
                 Kind::Postgres => replicas,
@@ -167,11 +167,8 @@ impl World {
         std::fs::write(dir.path().join("hango.toml"), tools.config())?;
 
         let database = match setup.kind {
-            Kind::Sqlite => Database::file(setup.data.as_deref().unwrap_or(dir.path())),
-            Kind::Postgres => {
-                let data = setup.data.as_deref();
-                Database::server(setup.server, setup.replicas, data).await?
-            }
+            Kind::Sqlite => Database::file(setup.place.or(dir.path())),
+            Kind::Postgres => Database::server(setup.server, setup.replicas, &setup.place).await?,
         };
         let mut variables = setup.timing.variables();
         let own = [
