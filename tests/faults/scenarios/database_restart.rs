@@ -12,6 +12,7 @@ use crate::fault::{Fault, Hits};
 use crate::history::Expect;
 use crate::moment::Moment;
 use crate::report::{Report, seconds};
+use crate::timing::Timing;
 use crate::world::{Setup, World};
 
 pub(super) const RESTART: Scenario = Scenario {
@@ -38,8 +39,15 @@ const CLAIMS_AGAIN: Duration = Duration::from_secs(2);
 /// The longest time in which requests are served as before.
 const SERVES_AGAIN: Duration = Duration::from_secs(5);
 
+/// With a lease that outlasts a short absence of the database, so that no claim may be lost by one.
+const TIMING: Timing = Timing {
+    lease: Duration::from_secs(4),
+    ..Timing::SHORT
+};
+
 async fn restart(task: Task) -> anyhow::Result<Report> {
-    let setup = Setup::of(RESTART.name, task.seed, task.kind, task.replicas);
+    let mut setup = Setup::of(RESTART.name, task.seed, task.kind, task.replicas);
+    setup.timing = TIMING;
     let world = World::start(setup).await?;
     let mut dice = Dice::of(task.seed, "crashes");
     let sessions = world.load.sessions(40).await?;
@@ -66,7 +74,7 @@ async fn restart(task: Task) -> anyhow::Result<Report> {
         world.fleet.hold_up(true);
         world.database.crash().await?;
         let gone = Instant::now();
-        while gone.elapsed() < away {
+        loop {
             let before = world.client.log().refusals("unavailable");
             // An answer that is neither 503 nor fine is noted by the client itself.
             let answer = world
@@ -78,6 +86,9 @@ async fn restart(task: Task) -> anyhow::Result<Report> {
                 "there was an answer without a database: {answer:?}"
             );
             refusals += world.client.log().refusals("unavailable") - before;
+            if gone.elapsed() >= away {
+                break;
+            }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         world.database.resume().await?;
@@ -106,6 +117,9 @@ async fn restart(task: Task) -> anyhow::Result<Report> {
         "probes",
         format!("{refusals} were answered 503 while it was away"),
     );
+    report.must(refusals > 0, || {
+        "goal: nobody was told that the database is away".to_owned()
+    });
     report.must_be_in_time(longest <= CLAIMS_AGAIN, || {
         format!("goal: the first claim came {longest:?} after the database's return")
     });
