@@ -42,6 +42,9 @@ const POINTS: [&str; 12] = [
     "store.renew.before",
 ];
 
+/// How soon somebody who wakes knows that his run is another one's.
+const KNOWS: Duration = Duration::from_secs(1);
+
 /// The longest wait for a replica that is to stop at a point.
 const REACHES: Duration = Duration::from_secs(5);
 
@@ -106,8 +109,7 @@ async fn run(task: Task) -> anyhow::Result<Report> {
             seconds(longest)
         ),
     );
-    // A second, and one more for a machine that has other things to do.
-    report.must_be_in_time(longest <= Duration::from_secs(2), || {
+    report.must_be_in_time(longest <= KNOWS, || {
         format!("goal: an attempt knew only after {longest:?} that it had lost its run")
     });
     report.must_be_in_time(silent == 0, || {
