@@ -15,12 +15,14 @@ use crate::history::story::Story;
 use crate::moment::Moment;
 use crate::plan::Shape;
 use crate::report::Report;
-use crate::truth::client::Client;
+use crate::truth::client::{Accepted, Client};
+use crate::truth::provider::Provider;
 use crate::world::{Setup, World};
 
 pub(super) const SCENARIO: Scenario = Scenario {
     name: "cancel-race",
-    about: "G08: runs are cancelled within 50 ms of their claim, a boundary or their end",
+    about: "G08: runs are cancelled within 50 ms of their acceptance, around a turn's end or their own, \
+            and at any moment",
     kinds: &[Kind::Postgres],
     also: &[Kind::Sqlite],
     takes: &[Takes::Runs, Takes::Replicas],
@@ -38,12 +40,64 @@ const SHAPE: Shape = Shape {
 /// How long a run of that shape may take before it is cancelled.
 const LONGEST: u64 = 700;
 
+/// How long it takes at most from the question for an answer to the end of the turn that it brings.
+const TURN: u64 = 120;
+
+/// How long somebody waits for that question.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// How many runs are under way at once.
 const AT_ONCE: usize = 12;
+
+/// When a run is cancelled: so long after something.
+#[derive(Clone, Copy, Debug)]
+struct Aim {
+    around: Around,
+    after: Duration,
+}
+
+/// What a cancel is to meet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Around {
+    /// The run's claim, which comes just behind its acceptance.
+    Claim,
+    /// The end of the first turn, behind the question for its answer.
+    Boundary,
+    /// The run's end, behind the question for the last answer.
+    End,
+    /// Anything, at any moment behind its acceptance.
+    Anything,
+}
+
+impl Around {
+    const ALL: [(Self, &str); 4] = [
+        (Self::Claim, "the claim"),
+        (Self::Boundary, "a boundary"),
+        (Self::End, "the end"),
+        (Self::Anything, "anything"),
+    ];
+}
+
+impl Aim {
+    /// A third of them each: the claim, a turn's end or the run's, any moment.
+    fn throw(dice: &mut Dice) -> Self {
+        let (around, longest) = match dice.between(0, 5) {
+            0 | 1 => (Around::Claim, 50),
+            2 => (Around::Boundary, TURN),
+            3 => (Around::End, TURN),
+            _ => (Around::Anything, LONGEST),
+        };
+        Self {
+            around,
+            after: dice.millis(0, longest),
+        }
+    }
+}
 
 /// An answer to a cancel.
 struct Cancelled {
     run: String,
+    around: Around,
     answered: Moment,
     status: u16,
     body: Value,
@@ -65,8 +119,13 @@ async fn run(task: Task) -> anyhow::Result<Report> {
             .map(|session| {
                 begun += 1;
                 let (client, session) = (world.client.clone(), session.clone());
-                let offset = offset(&mut dice);
-                tokio::spawn(async move { cancel(client, session, begun, offset).await })
+                let (provider, seed) = (world.provider.clone(), world.seed);
+                let (n, aim) = (begun, Aim::throw(&mut dice));
+                tokio::spawn(async move {
+                    let accepted = client.start_run(&session, &format!("run {n}")).await?;
+                    meet(&accepted, aim, &provider, seed).await;
+                    cancel(&client, &accepted, aim.around).await
+                })
             })
             .collect();
         for cancel in cancels {
@@ -80,12 +139,17 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     };
     let heartbeat = world.timing.heartbeat;
     let mut outcome = world.finish(&expect).await?;
-    let accepted = answers.iter().filter(|answer| answer.status == 202);
+    let counts = Around::ALL.map(|(around, name)| {
+        let count = |status| {
+            let answers = answers.iter();
+            let answers = answers.filter(|it| it.around == around && it.status == status);
+            answers.count()
+        };
+        format!("{name} {}/{}", count(202), count(409))
+    });
     outcome.report.line(
         "cancels",
-        format!("{} accepted, {} came after the end", accepted.count(), {
-            answers.iter().filter(|answer| answer.status == 409).count()
-        }),
+        format!("accepted/behind the end, around {}", counts.join(", ")),
     );
     for answer in &answers {
         let objections = objections(&outcome.story, answer, heartbeat);
@@ -94,22 +158,23 @@ async fn run(task: Task) -> anyhow::Result<Report> {
     Ok(outcome.report)
 }
 
-/// How long after its acceptance a run is cancelled: at once, or at any moment of its life.
-fn offset(dice: &mut Dice) -> Duration {
-    match dice.between(0, 2) {
-        0 => dice.millis(0, 50),
-        _ => dice.millis(0, LONGEST),
+/// Waits for the moment to cancel a run that was just accepted.
+async fn meet(accepted: &Accepted, aim: Aim, provider: &Provider, seed: u64) {
+    let run = &accepted.input;
+    let turn = match aim.around {
+        Around::Claim | Around::Anything => None,
+        Around::Boundary => Some(1),
+        Around::End => Some(SHAPE.turns_of(seed, run)),
+    };
+    if let Some(turn) = turn {
+        let turn = usize::try_from(turn).unwrap_or_default();
+        // Where it is never asked for, the checker knows why.
+        let _ = tokio::time::timeout(PATIENCE, provider.is_asked(run, turn)).await;
     }
+    tokio::time::sleep(aim.after).await;
 }
 
-async fn cancel(
-    client: Client,
-    session: String,
-    n: usize,
-    offset: Duration,
-) -> anyhow::Result<Cancelled> {
-    let accepted = client.start_run(&session, &format!("run {n}")).await?;
-    tokio::time::sleep(offset).await;
+async fn cancel(client: &Client, accepted: &Accepted, around: Around) -> anyhow::Result<Cancelled> {
     let path = format!("/v1/runs/{}/cancel", accepted.id);
     // Asked again, where there was no answer: that of the first time comes again.
     let (status, body) = client
@@ -118,7 +183,8 @@ async fn cancel(
     let answered = Moment::now();
     client.follow(&accepted.id).await;
     Ok(Cancelled {
-        run: accepted.id,
+        run: accepted.id.clone(),
+        around,
         answered,
         status,
         body,

@@ -14,6 +14,7 @@ use axum::routing::post;
 use futures::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::moment::Moment;
 use crate::support::reply::Reply;
@@ -48,6 +49,8 @@ struct Inner {
     address: String,
     script: Script,
     log: Mutex<Log>,
+    /// Changes with the log.
+    news: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -64,6 +67,7 @@ impl Provider {
             address: listener.local_addr()?.to_string(),
             script,
             log: Mutex::default(),
+            news: watch::Sender::default(),
         }));
         let routes = Router::new()
             .route("/v1/chat/completions", post(answer))
@@ -80,6 +84,16 @@ impl Provider {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a run's turn was asked for.
+    pub(crate) async fn is_asked(&self, run: &str, turn: usize) {
+        let mut news = self.0.news.subscribe();
+        let is = |asked: &Asked| asked.run == run && asked.turn == turn;
+        // The sender lives in `self`, so this ends only when it was.
+        let _ = news
+            .wait_for(|()| self.log().asked.iter().rev().any(is))
+            .await;
     }
 
     /// Everything that was asked, in that order.
@@ -116,6 +130,8 @@ impl Provider {
             at: Moment::now(),
             whole: None,
         });
+        drop(log);
+        self.0.news.send_replace(());
         (serial - 1, reply)
     }
 }
