@@ -56,14 +56,13 @@ async fn what_is_old_is_looked_for_by_age_and_found_again_by_its_id() {
         ),
     ] {
         let steps = plan(&store, statement).await;
-        let searched: Vec<&String> = steps
-            .iter()
-            .filter(|step| step.starts_with("SEARCH "))
-            .collect();
 
-        assert_eq!(searched.len(), ways.len(), "{steps:#?}\n{statement}");
-        for (step, index) in searched.iter().zip(ways) {
-            assert!(step.contains(index), "{step} without {index}\n{statement}");
+        for index in ways {
+            let searches = |step: &String| step.starts_with("SEARCH ") && step.contains(index);
+            assert!(
+                steps.iter().any(searches),
+                "{index}: {steps:#?}\n{statement}"
+            );
         }
         let scanned = steps.iter().filter(|step| step.starts_with("SCAN "));
         for step in scanned {
