@@ -17,14 +17,10 @@ mod claim;
 mod context;
 mod documents;
 mod eligible;
-#[cfg(test)]
-mod fence;
 mod fenced;
 mod held;
 mod journal;
 mod load;
-#[cfg(test)]
-mod plans;
 mod prune;
 mod read;
 mod reclaim;

@@ -63,7 +63,7 @@ impl HeldRuns {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fence::running;
+    use super::super::tests::fence::running;
     use super::*;
 
     #[tokio::test]

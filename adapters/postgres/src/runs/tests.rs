@@ -1,3 +1,6 @@
-//! What the ports do not show of the statements.
+//! What the ports do not show of the statements: what each holds by itself, what it reads, and what becomes
+//! of one whose answer is lost.
 
+pub(crate) mod fence;
+mod plans;
 mod repeats;

@@ -3,7 +3,7 @@ use hango_domain::run::Change;
 use sqlx::{Connection, PgConnection};
 
 use super::*;
-use crate::runs::fence::running;
+use crate::runs::tests::fence::running;
 
 #[tokio::test]
 async fn what_others_have_locked_is_passed_over_and_nobody_is_waited_for() {

@@ -12,11 +12,11 @@ use hango_domain::session::SessionLine;
 use hango_test_database::TestDatabase;
 use uuid::Uuid;
 
-use super::change::decide;
-use super::load::{Loaded, load};
-use super::store;
-use super::writes::Writes;
 use crate::error::Error;
+use crate::runs::change::decide;
+use crate::runs::load::{Loaded, load};
+use crate::runs::store;
+use crate::runs::writes::Writes;
 use crate::{Options, PostgresStore};
 
 /// Decides `change` of the run as it is, and stores it as if the run had been what `believed` makes of
@@ -42,7 +42,7 @@ async fn stored(store: &PostgresStore, change: Change, believed: fn(Run) -> Run)
 }
 
 /// A store that holds a run.
-pub(super) async fn running() -> (Arc<PostgresStore>, Fixture, Place, Lease, TestDatabase) {
+pub(crate) async fn running() -> (Arc<PostgresStore>, Fixture, Place, Lease, TestDatabase) {
     let database = TestDatabase::new().await;
     let clock = Arc::new(ManualClock::default());
     let options = Options {

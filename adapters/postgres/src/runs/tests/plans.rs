@@ -9,11 +9,11 @@
 use hango_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
-use super::store::Shape;
-use super::{
+use crate::open::SETTINGS;
+use crate::runs::store::Shape;
+use crate::runs::{
     accept, cancel, context, eligible, journal, load, prune, read, reclaim, renew, store, take_in,
 };
-use crate::open::SETTINGS;
 use crate::{Options, PostgresStore, messages, sessions};
 
 /// Ended runs, each with what belongs to it; some that wait, and some that are running.
