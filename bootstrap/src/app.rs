@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use anyhow::{Context, Error};
+use hango_anthropic::AnthropicProvider;
 use hango_application::engine::{Engine, EngineParts, EngineSettings};
 use hango_application::live::LiveEvents;
 use hango_application::signals::Signals;
@@ -160,6 +161,9 @@ fn build_providers(
 
 fn build_provider(provider: &ProviderConfig) -> anyhow::Result<Arc<dyn Provider>> {
     Ok(match &provider.kind {
+        ProviderKind::Anthropic { server, quirks } => {
+            Arc::new(AnthropicProvider::new(server.as_ref().clone(), quirks)?)
+        }
         ProviderKind::OpenAi(openai) => Arc::new(OpenAiProvider::new(openai.as_ref().clone())?),
         ProviderKind::Scripted { script: None } => Arc::new(ScriptedProvider::demo()),
         ProviderKind::Scripted { script: Some(path) } => {

@@ -3,6 +3,7 @@
 //! The truth is kept outside of hango: the provider and the tools' services have logs of their own, and
 //! `support::history` compares them with what hango says after every test.
 
+mod anthropic;
 mod api_smoke;
 mod cancel;
 mod command_line;

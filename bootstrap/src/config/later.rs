@@ -62,10 +62,6 @@ later! {
     "OTEL_TRACES_SAMPLER", UNSET, Plain, parse::text;
     /// The sampler's argument, as OpenTelemetry says.
     "OTEL_TRACES_SAMPLER_ARG", UNSET, Plain, parse::text;
-    /// The key of provider anthropic, which exists when this or its base URL is set.
-    "ANTHROPIC_API_KEY", UNSET, Secret, parse::secret;
-    /// Where provider anthropic is, without /v1; unset is the public API.
-    "HANGO_ANTHROPIC_BASE_URL", UNSET, Url, http_url;
 }
 
 /// Refuses every value that asks for a feature of a later build. Variables that are not hango's own

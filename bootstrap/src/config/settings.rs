@@ -125,6 +125,10 @@ settings! {
     log: Targets = "HANGO_LOG", Text("info"), Plain, logging::filter;
     /// json or pretty; unset is json, and pretty on a terminal.
     log_format: Option<LogFormat> = "HANGO_LOG_FORMAT", UNSET, Plain, optional(logging::format);
+    /// The key of provider anthropic, which exists when this or its base URL is set.
+    anthropic_api_key: Option<SecretString> = "ANTHROPIC_API_KEY", UNSET, Secret, optional(secret);
+    /// Where provider anthropic is, without /v1; unset is the public API.
+    anthropic_base_url: Option<Url> = "HANGO_ANTHROPIC_BASE_URL", UNSET, Url, optional(http_url);
     /// The key of provider openai, which exists when this or its base URL is set.
     openai_api_key: Option<SecretString> = "OPENAI_API_KEY", UNSET, Secret, optional(secret);
     /// Where provider openai is, /v1 included; unset is the public API.

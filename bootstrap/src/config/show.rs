@@ -44,6 +44,7 @@ impl fmt::Display for Config {
         }
         for provider in &self.providers {
             let kind = match provider.kind {
+                ProviderKind::Anthropic { .. } => "anthropic",
                 ProviderKind::OpenAi(_) => "openai",
                 ProviderKind::Scripted { .. } => "scripted",
             };

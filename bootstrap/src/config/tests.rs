@@ -192,7 +192,6 @@ fn what_this_build_does_not_have_is_refused_and_not_ignored() {
         ("HANGO_RATE_LIMIT_PER_KEY", "10"),
         ("HANGO_TRACE_LLM_CONTENT", "true"),
         ("HANGO_HTTP_FETCH_ALLOWED_HOSTS", "good.example"),
-        ("HANGO_ANTHROPIC_BASE_URL", "https://api.example"),
     ] {
         let refused = refused(&[(name, text)], "");
         assert!(
@@ -212,11 +211,11 @@ fn a_value_that_asks_for_nothing_new_is_accepted() {
 
 #[test]
 fn variables_that_other_programs_read_too_are_warned_about() {
-    let config = loaded(&[("ANTHROPIC_API_KEY", "sk")], "");
+    let config = loaded(&[("OTEL_SERVICE_NAME", "hango")], "");
 
     assert_eq!(
         config.warnings(),
-        ["this build does not have what ANTHROPIC_API_KEY ask for"]
+        ["this build does not have what OTEL_SERVICE_NAME ask for"]
     );
 }
 
@@ -228,12 +227,64 @@ fn a_drain_shorter_than_a_turn_is_warned_about() {
     assert!(config.warnings()[0].starts_with("HANGO_DRAIN_TIMEOUT"));
 }
 
+/// The names of the providers there are.
+fn providers(variables: &[(&str, &str)], file: &str) -> Vec<String> {
+    let providers = loaded(variables, file).providers.into_iter();
+    providers.map(|provider| provider.name).collect()
+}
+
 #[test]
-fn the_provider_openai_exists_when_its_key_or_its_url_is_set() {
-    for name in ["OPENAI_API_KEY", "HANGO_OPENAI_BASE_URL"] {
-        let config = loaded(&[(name, "http://localhost/v1")], "");
-        assert_eq!(config.providers[0].name, "openai", "{name}");
+fn a_public_provider_exists_when_its_key_or_its_url_is_set() {
+    for (name, provider) in [
+        ("ANTHROPIC_API_KEY", "anthropic"),
+        ("HANGO_ANTHROPIC_BASE_URL", "anthropic"),
+        ("OPENAI_API_KEY", "openai"),
+        ("HANGO_OPENAI_BASE_URL", "openai"),
+    ] {
+        let found = providers(&[(name, "http://localhost/v1")], "");
+        assert_eq!(found, [provider, DEMO], "{name}");
     }
+}
+
+#[test]
+fn providers_stand_in_the_order_of_their_names() {
+    let keys = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+
+    let found = providers(&keys, "[providers.play]\nkind = 'scripted'");
+
+    assert_eq!(found, ["anthropic", "openai", "play", DEMO]);
+}
+
+#[test]
+fn a_public_providers_name_is_for_one_of_its_kind() {
+    for (variable, file) in [
+        ("OPENAI_API_KEY", "[providers.openai]\nkind = 'scripted'"),
+        (
+            "ANTHROPIC_API_KEY",
+            "[providers.anthropic]\nkind = 'openai'\nbase_url = 'http://h/v1'",
+        ),
+    ] {
+        let refused = refused(&[(variable, "k")], file);
+
+        assert!(refused.contains("is of another kind"), "{refused}");
+        assert!(refused.contains(variable), "{refused}");
+    }
+}
+
+#[test]
+fn variables_win_over_the_section_of_the_provider_anthropic() {
+    let file = "[providers.anthropic]\nkind = 'anthropic'\nextra_body = { top_k = 3 }";
+    let url = ("HANGO_ANTHROPIC_BASE_URL", "http://wins");
+
+    let config = loaded(&[("ANTHROPIC_API_KEY", "wins"), url], file);
+
+    let ProviderKind::Anthropic { server, .. } = &config.providers[0].kind else {
+        panic!("not an anthropic provider");
+    };
+    assert_eq!(server.base_url.as_str(), "http://wins/");
+    assert_eq!(server.extra_body["top_k"], 3);
+    let key = server.api_key.as_ref().map(ExposeSecret::expose_secret);
+    assert_eq!(key, Some("wins"));
 }
 
 #[test]
@@ -266,6 +317,11 @@ fn a_section_of_a_provider_reads_every_documented_key() {
         first_byte_timeout = "2s"
         idle_timeout = "3s"
 
+        [providers.other]
+        kind = "anthropic"
+        base_url = "http://127.0.0.1:8000"
+        quirks = ["no_temperature"]
+
         [providers.play]
         kind = "scripted"
         script = "play.toml"
@@ -279,7 +335,11 @@ fn a_section_of_a_provider_reads_every_documented_key() {
     assert_eq!(server.headers["x-team"], "blue");
     assert_eq!(server.extra_body["top_k"], 3);
     assert_eq!(server.idle_timeout.as_secs(), 3);
-    let ProviderKind::Scripted { script } = &config.providers[1].kind else {
+    let ProviderKind::Anthropic { quirks, .. } = &config.providers[1].kind else {
+        panic!("not an anthropic provider");
+    };
+    assert_eq!(quirks, &[hango_anthropic::Quirk::NoTemperature]);
+    let ProviderKind::Scripted { script } = &config.providers[2].kind else {
         panic!("not a scripted provider");
     };
     assert_eq!(script.as_deref(), Some("play.toml".as_ref()));
@@ -289,9 +349,14 @@ fn a_section_of_a_provider_reads_every_documented_key() {
 fn mistakes_in_a_section_name_the_key() {
     for (file, part) in [
         ("kind = 'openai'", "providers.local.base_url: missing"),
+        ("kind = 'anthropic'", "providers.local.base_url: missing"),
         (
-            "kind = 'anthropic'",
-            "this build does not have anthropic yet",
+            "kind = 'anthropic'\nbase_url = 'http://h'\napi = 'responses'",
+            "providers.local.api: unknown",
+        ),
+        (
+            "kind = 'anthropic'\nbase_url = 'http://h'\nquirks = ['odd']",
+            "providers.local.quirks: \"odd\": no quirk of this kind of provider",
         ),
         (
             "kind = 'openai'\nbase_ulr = 'http://h'",

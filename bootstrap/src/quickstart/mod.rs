@@ -48,6 +48,7 @@ const SYSTEM_PROMPT: &str = "You answer questions about time. Look the time up w
 
 /// The model, where nobody names one.
 const DEMO_MODEL: &str = "demo";
+const ANTHROPIC_MODEL: &str = "claude-haiku-5-5";
 const OPENAI_MODEL: &str = "gpt-4.1-mini";
 
 /// What the command line may choose.
@@ -98,6 +99,7 @@ pub(crate) async fn quickstart(config: Config, own: Own, choice: Choice) -> anyh
 fn choose(config: &Config, own: &Own, choice: &Choice) -> anyhow::Result<(String, String)> {
     let configured = config.providers.iter().map(|provider| {
         let model = match provider.kind {
+            ProviderKind::Anthropic { .. } => ANTHROPIC_MODEL,
             ProviderKind::OpenAi(_) => OPENAI_MODEL,
             ProviderKind::Scripted { .. } => DEMO_MODEL,
         };
@@ -145,7 +147,10 @@ async fn run_once(
 
     say!("");
     if provider == DEMO {
-        say!("Provider  {provider} (built in: it plays a script; set OPENAI_API_KEY for a model)");
+        say!(
+            "Provider  {provider} (built in: it plays a script; set ANTHROPIC_API_KEY or \
+             OPENAI_API_KEY for a model)"
+        );
     } else {
         say!("Provider  {provider}, model {model}");
     }

@@ -1,5 +1,8 @@
-//! A provider over real HTTP that speaks OpenAI's chat completions, answers as a test says, refuses
-//! what a strict one would refuse, and keeps its own log: the truth outside of hango.
+//! A provider over real HTTP that speaks OpenAI's chat completions, and Anthropic's protocol too. It
+//! answers as a test says, refuses what a strict one would refuse, and keeps its own log: the truth outside
+//! of hango.
+
+mod anthropic;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +16,7 @@ use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use futures::stream;
+use futures::stream::unfold;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -125,6 +128,7 @@ impl FakeProvider {
         }));
         let routes = Router::new()
             .route("/v1/chat/completions", post(answer))
+            .route("/v1/messages", post(anthropic::answer))
             .with_state(provider.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         provider
@@ -133,6 +137,11 @@ impl FakeProvider {
     /// Where it is, as hango wants to be told.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.0.address)
+    }
+
+    /// Where it speaks Anthropic's protocol, as hango wants to be told.
+    pub(crate) fn anthropic_url(&self) -> String {
+        format!("http://{}", self.0.address)
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -178,8 +187,8 @@ impl FakeProvider {
         self.asked().iter().map(Asked::sent).sum()
     }
 
-    /// Notes a request; what to answer.
-    fn note(&self, messages: Vec<Value>) -> (Asked, Reply) {
+    /// Notes a request; what to answer. The ids of its calls begin with `prefix`.
+    fn note(&self, messages: Vec<Value>, prefix: &str) -> (Asked, Reply) {
         let user = |message: &Value| message["role"] == "user";
         let input = messages.iter().rposition(user).unwrap_or_default();
         let said = messages[input]["content"].as_str().unwrap_or_default();
@@ -200,7 +209,7 @@ impl FakeProvider {
             messages,
         };
         let reply = (self.0.script)(&ask);
-        let ids = (0..reply.calls_made()).map(|n| format!("call_{}_{n}", log.calls));
+        let ids = (0..reply.calls_made()).map(|n| format!("{prefix}_{}_{n}", log.calls));
         let asked = Asked {
             ask,
             ids: ids.collect(),
@@ -223,18 +232,24 @@ async fn answer(State(provider): State<FakeProvider>, Json(request): Json<Value>
         return (StatusCode::BAD_REQUEST, Json(error)).into_response();
     }
     let messages = request["messages"].as_array().cloned().unwrap_or_default();
-    let (asked, reply) = provider.note(messages);
+    let (asked, reply) = provider.note(messages, "call");
     if let Some(seconds) = reply.rest {
         let error = json!({"error": {"message": "too many at once", "type": "rate_limit"}});
         let rest = [(RETRY_AFTER, seconds.to_string())];
         return (StatusCode::TOO_MANY_REQUESTS, rest, Json(error)).into_response();
     }
+    let pieces = reply.pieces(&asked.ids);
+    stream(asked, reply, pieces)
+}
+
+/// Plays an answer, piece by piece.
+fn stream(asked: Asked, reply: Reply, pieces: Vec<String>) -> Response {
     let playing = Playing {
-        pieces: reply.pieces(&asked.ids),
+        pieces,
         reply,
         progress: asked.progress,
     };
-    let body = stream::unfold((0, playing), |(at, playing)| async move {
+    let body = unfold((0, playing), |(at, playing)| async move {
         let piece = playing.piece(at).await?;
         Some((Ok::<_, std::convert::Infallible>(piece), (at + 1, playing)))
     });

@@ -73,6 +73,16 @@ impl Reply {
         self.held_after(pieces, gate)
     }
 
+    /// The text, a word at a time.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// The calls with their arguments.
+    pub(crate) fn calls_with_input(&self) -> &[(String, Value)] {
+        &self.calls
+    }
+
     /// How many calls it makes.
     pub(crate) fn calls_made(&self) -> usize {
         self.calls.len()

@@ -120,6 +120,7 @@ impl<'a> Plan<'a> {
             store => Home::of_server_on(store),
         };
         home.set("HANGO_OPENAI_BASE_URL", &provider.base_url());
+        home.set("HANGO_ANTHROPIC_BASE_URL", &provider.anthropic_url());
         for (name, value) in self.settings {
             home.set(name, value);
         }
