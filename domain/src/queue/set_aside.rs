@@ -47,13 +47,22 @@ mod tests {
 
     use super::*;
 
+    /// Some moment: which one does not matter.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "there is no other way to have a first one"
+    )]
+    fn some_moment() -> Instant {
+        Instant::now()
+    }
+
     fn run(n: usize) -> RunId {
         RunId(Uuid::from_u128(n as u128))
     }
 
     #[test]
     fn a_run_is_left_out_once_and_tried_again_after_a_while() {
-        let (aside, now) = (SetAside::default(), Instant::now());
+        let (aside, now) = (SetAside::default(), some_moment());
 
         assert!(aside.add(run(1), now));
         assert!(!aside.add(run(1), now));
@@ -65,7 +74,7 @@ mod tests {
 
     #[test]
     fn no_more_runs_are_left_out_than_can_be_kept_in_mind() {
-        let (aside, now) = (SetAside::default(), Instant::now());
+        let (aside, now) = (SetAside::default(), some_moment());
 
         let added = (0..2 * MOST).filter(|n| aside.add(run(*n), now)).count();
 

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use hango_domain::Timestamp;
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::conversation::Message;
 use hango_domain::event::Event;
@@ -19,7 +20,6 @@ use hango_domain::journal::ToolCall;
 use hango_domain::queue::SetAside;
 use hango_domain::run::{Change, Run};
 use hango_domain::session::SessionLine;
-use hango_domain::Timestamp;
 use hango_ports::StoreFailure;
 use hango_ports::run_store::{ClaimRequest, Claimed, RunContext, Standing};
 use sqlx::PgConnection;
@@ -109,10 +109,7 @@ pub(super) async fn take(
 /// The claims with what their executors need. One for which that cannot be read, for a reason that is not
 /// its own, is left out: a renewal finds that nobody executes it.
 pub(super) async fn complete(pool: &Pool, taken: Vec<Taken>) -> Vec<Claimed> {
-    let lengths: BTreeMap<_, _> = taken
-        .iter()
-        .map(|it| (it.run.session_id, it.had))
-        .collect();
+    let lengths: BTreeMap<_, _> = taken.iter().map(|it| (it.run.session_id, it.had)).collect();
     let runs: Vec<&Run> = taken.iter().map(|it| &it.run).collect();
     let mut histories = histories(pool, &lengths).await;
     let mut calls = open_calls(pool, &runs).await;

@@ -119,7 +119,9 @@ async fn messages(
         .bind(untils)
         .fetch_all(conn)
         .await?;
-    rows::all(&rows, |row| Ok((rows::session_of(row)?, rows::message(row))))
+    rows::all(&rows, |row| {
+        Ok((rows::session_of(row)?, rows::message(row)))
+    })
 }
 
 /// The journal of each run's answered turn that is not complete.
@@ -169,13 +171,11 @@ async fn calls_of(
 
 /// Adds what was read to a list; the first error stands for all of it.
 fn collect<T>(list: Option<&mut Result<Vec<T>, Error>>, read: Result<T, Error>) {
-    match list {
-        Some(list @ Ok(_)) => match (list.as_mut(), read) {
-            (Ok(list), Ok(item)) => list.push(item),
-            (_, Err(error)) => *list = Err(error),
-            (Err(_), Ok(_)) => {}
-        },
-        Some(Err(_)) | None => {}
+    let Some(list) = list else { return };
+    match (list.as_mut(), read) {
+        (Ok(list), Ok(item)) => list.push(item),
+        (Ok(_), Err(error)) => *list = Err(error),
+        (Err(_), _) => {}
     }
 }
 
@@ -209,10 +209,7 @@ mod tests {
     fn a_long_history_is_read_in_pieces_which_others_share() {
         assert_eq!(
             read(&[PIECE - 1, PIECE + 1]),
-            [
-                vec![(1, 0, PIECE - 1), (2, 0, 1)],
-                vec![(2, 1, PIECE + 1)]
-            ]
+            [vec![(1, 0, PIECE - 1), (2, 0, 1)], vec![(2, 1, PIECE + 1)]]
         );
     }
 }
