@@ -109,9 +109,7 @@ impl RunStore for PostgresStore {
         run: RunId,
     ) -> Result<Option<Vec<ToolCall>>, RunStoreError> {
         self.pool
-            .read(move |conn| {
-                Box::pin(async move { Ok(read::tool_calls(conn, seen, run).await?) })
-            })
+            .read(move |conn| Box::pin(async move { Ok(read::tool_calls(conn, seen, run).await?) }))
             .await
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hango_conformance::{Fixture, ManualClock, TTL, no_limits, owner};
 use hango_domain::RunId;
-use hango_domain::queue::ClaimLimits;
 use hango_domain::event::EVENT_VERSION;
+use hango_domain::queue::ClaimLimits;
 use hango_domain::run::{Change, RunStatus};
 use hango_ports::StoreFailure;
 use hango_ports::page::PageRequest;
