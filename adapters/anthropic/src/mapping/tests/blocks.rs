@@ -127,10 +127,10 @@ fn a6_several_calls_are_kept_in_their_order() {
 
 #[test]
 fn a6_an_index_that_is_used_again_is_another_block() {
-    let unended = json!({"type": "tool_use", "id": "b", "name": "f", "input": {}});
+    let unended = json!({"type": "tool_use", "id": "b", "name": "f", "input": {"x": 2}});
     let payloads = [
         call(0, "a", &["{\"x\":1}"]),
-        vec![begin(0, &unended), input(0, "{\"x\":2}")],
+        vec![begin(0, &unended)],
         call(0, "c", &["{\"x\":3}"]),
     ]
     .concat();
