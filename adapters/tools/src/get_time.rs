@@ -13,6 +13,8 @@ use hango_ports::Clock;
 use jiff::tz::{self, TimeZone};
 use serde_json::Value;
 
+use crate::arguments::{Arguments, given};
+
 /// How alike a name must be to be suggested, of 1000.
 const NEAR: u32 = 800;
 
@@ -24,6 +26,8 @@ const SUGGESTIONS: usize = 3;
 /// [`Idempotency::Safe`]: it changes nothing, and a later reading is as true as an earlier one.
 pub struct GetTime {
     clock: Arc<dyn Clock>,
+    definition: ToolDef,
+    arguments: Arguments,
 }
 
 impl GetTime {
@@ -33,26 +37,20 @@ impl GetTime {
     /// A tool that reads `clock`.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock }
+        let definition = definition();
+        let arguments = Arguments::new(&definition.parameters);
+        Self {
+            clock,
+            arguments: arguments.expect("the tool's own schema is one"),
+            definition,
+        }
     }
 }
 
 #[async_trait]
 impl Tool for GetTime {
     fn definition(&self) -> ToolDef {
-        ToolDef {
-            name: Self::NAME.to_owned(),
-            description:
-                "Tells the current date, time, UTC offset and weekday. Use it whenever the \
-                          answer depends on now; never guess."
-                    .to_owned(),
-            parameters: schema::object([schema::field(
-                "timezone",
-                "string",
-                "An IANA time zone such as Europe/Berlin. UTC if it is left out.",
-                false,
-            )]),
-        }
+        self.definition.clone()
     }
 
     fn idempotency(&self) -> Idempotency {
@@ -60,17 +58,35 @@ impl Tool for GetTime {
     }
 
     async fn execute(&self, invocation: Invocation) -> ToolResult {
-        match invocation.input.get("timezone") {
-            None | Some(Value::Null) => time_in("UTC", self.clock.now()),
-            Some(Value::String(zone)) => time_in(zone.trim(), self.clock.now()),
-            Some(_) => ToolResult::error("timezone must be a string such as \"Europe/Berlin\""),
+        let input = given(&invocation.input);
+        if let Err(mismatches) = self.arguments.check(&input) {
+            return ToolResult::error(mismatches);
         }
+        let zone = input.get("timezone").and_then(Value::as_str);
+        time_in(zone.unwrap_or("UTC").trim(), self.clock.now())
+    }
+}
+
+fn definition() -> ToolDef {
+    ToolDef {
+        name: GetTime::NAME.to_owned(),
+        description:
+            "Tells the current date, time, UTC offset and weekday. Use it whenever the answer \
+                      depends on now; never guess."
+                .to_owned(),
+        parameters: schema::object([schema::field(
+            "timezone",
+            "string",
+            "An IANA time zone such as Europe/Berlin. UTC if it is left out.",
+            false,
+        )]),
     }
 }
 
 fn time_in(name: &str, now: Timestamp) -> ToolResult {
-    let Ok(zone) = tz::db().get(name) else {
-        return ToolResult::error(unknown(name));
+    let zone = match tz::db().get(name) {
+        Ok(zone) if !zone.is_unknown() => zone,
+        Ok(_) | Err(_) => return ToolResult::error(unknown(name)),
     };
     match told(zone, now) {
         Ok(time) => ToolResult::ok(time),
@@ -189,8 +205,28 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_is_no_text_is_an_error() {
-        assert!(ask_in(json!(1)).is_error);
+    fn the_zone_of_those_who_do_not_know_theirs_is_none() {
+        for name in ["Etc/Unknown", "../../etc/localtime", ""] {
+            assert!(ask_in(json!(name)).is_error, "{name}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_do_not_match_are_told_with_their_paths() {
+        let input = json!({"timezone": 1, "format": "short"});
+        let Value::Object(input) = input else {
+            panic!("an object");
+        };
+
+        let result = ask(input);
+
+        assert!(result.is_error);
+        assert!(
+            result
+                .for_llm
+                .contains("- /timezone: 1 is not of type \"string\"")
+        );
+        assert!(result.for_llm.contains("'format'"), "{result:?}");
     }
 
     #[test]
