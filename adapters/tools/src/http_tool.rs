@@ -9,7 +9,8 @@
 //!   beginning of the body, in which the values of an operator's headers are not shown.
 //! * The time limit holds for the whole call, the size limit for the body; more is left out with a note.
 //!
-//! What may happen to a call in doubt is the operator's to say: only he knows what his service does.
+//! What may happen to a call in doubt is the operator's to say: only he knows what his service does. What
+//! keeps a service from being reached is in his log; a model is told that much and no more.
 //! Dropping the future closes the connection; what the service then does is its own affair.
 
 mod answer;
@@ -87,6 +88,10 @@ pub enum HttpToolError {
 }
 
 /// A tool that an operator's HTTP service executes.
+///
+/// Its [`Idempotency`] is what its operator says of the service, because nobody else knows what a second
+/// call would do there: `safe` if it only reads, `keyed` if it does nothing twice for one `idempotency-key`,
+/// else `unsafe`.
 #[derive(Debug)]
 pub struct HttpTool {
     definition: ToolDef,
@@ -145,13 +150,18 @@ impl HttpTool {
         match self.send(invocation).await {
             Ok(response) => {
                 let secrets = Secrets::of(&self.headers);
-                answer::result(response, self.max_output_bytes, &secrets).await
+                let result = answer::result(response, self.max_output_bytes, &secrets).await;
+                result.unwrap_or_else(|broken| self.broken(broken.told, &broken.source))
             }
-            Err(error) => ToolResult::error(format!(
-                "the tool's service could not be reached: {}",
-                cause(&error)
-            )),
+            Err(error) => self.broken("the tool's service could not be reached".to_owned(), &error),
         }
+    }
+
+    /// A failure on the way, told to the model without its cause, which may name hosts of the operator's.
+    fn broken(&self, told: String, error: &reqwest::Error) -> ToolResult {
+        let (tool, cause) = (&self.definition.name, cause(error));
+        tracing::warn!(tool, cause, "{told}");
+        ToolResult::error(told)
     }
 
     async fn send(&self, invocation: &Invocation) -> Result<Response, reqwest::Error> {

@@ -30,9 +30,21 @@ struct Body {
     cut: bool,
 }
 
+/// A successful answer that broke off.
+pub(super) struct Broken {
+    /// What a model is told.
+    pub(super) told: String,
+    /// What an operator may read.
+    pub(super) source: reqwest::Error,
+}
+
 /// The result that a response holds: text of at most `max_bytes`, or fields, which whoever called the
 /// tool cuts. What is much longer is text, whatever it began as. An error has none of the `secrets`.
-pub(super) async fn result(response: Response, max_bytes: usize, secrets: &Secrets) -> ToolResult {
+pub(super) async fn result(
+    response: Response,
+    max_bytes: usize,
+    secrets: &Secrets,
+) -> Result<ToolResult, Broken> {
     let status = response.status();
     let limit = if status.is_success() {
         max_bytes.saturating_mul(READ_AHEAD)
@@ -46,17 +58,14 @@ pub(super) async fn result(response: Response, max_bytes: usize, secrets: &Secre
         let text = body.map(|body| lossy(&body.bytes)).unwrap_or_default();
         let text = secrets.scrub(&text);
         let text = &text[..text.floor_char_boundary(ERROR_BYTES)];
-        return ToolResult::error(
-            format!("the tool's service answered {status}\n{text}").trim_end(),
-        );
+        let told = format!("the tool's service answered {status}\n{text}");
+        return Ok(ToolResult::error(told.trim_end()));
     }
-    match body {
-        Ok(body) => success(&body, max_bytes),
-        Err(error) => ToolResult::error(format!(
-            "the tool's service answered {status}, and its answer broke off: {}",
-            super::cause(&error)
-        )),
-    }
+    let body = body.map_err(|source| Broken {
+        told: format!("the tool's service answered {status}, and its answer broke off"),
+        source,
+    })?;
+    Ok(success(&body, max_bytes))
 }
 
 fn success(body: &Body, max_bytes: usize) -> ToolResult {
