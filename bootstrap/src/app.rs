@@ -19,7 +19,8 @@ use hango_domain::tool::{Registry, Tool};
 use hango_openai::OpenAiProvider;
 use hango_ports::{Clock, Ids, Provider, Stores};
 use hango_scripted::ScriptedProvider;
-use hango_tools::{GetTime, HttpTool};
+use hango_tools::outbound::{Outbound, UrlPolicy};
+use hango_tools::{GetTime, HttpFetch, HttpTool};
 
 use crate::config::{Config, Problems, ProviderConfig, ProviderKind, Settings};
 use crate::own::Own;
@@ -181,8 +182,12 @@ fn build_tools(
     clock: &Arc<dyn Clock>,
     problems: &mut Problems,
 ) -> Registry {
-    let built_in: Arc<dyn Tool> = Arc::new(GetTime::new(Arc::clone(clock)));
-    let mut tools = vec![(GetTime::NAME.to_owned(), built_in)];
+    let get_time: Arc<dyn Tool> = Arc::new(GetTime::new(Arc::clone(clock)));
+    let http_fetch: Arc<dyn Tool> = Arc::new(HttpFetch::new(outbound(&config.settings)));
+    let mut tools = vec![
+        (GetTime::NAME.to_owned(), get_time),
+        (HttpFetch::NAME.to_owned(), http_fetch),
+    ];
     for tool in &config.http_tools {
         let place = format!("tools.http.{}", tool.name);
         let built = problems.keep(&place, HttpTool::new(tool.clone()).map_err(Error::from));
@@ -199,6 +204,12 @@ fn build_tools(
         problems.keep(place, registry.register(tool).map_err(Error::from));
     }
     registry
+}
+
+fn outbound(settings: &Settings) -> Outbound {
+    let hosts = settings.http_fetch_allowed_hosts.clone();
+    let networks = settings.http_fetch_allowed_networks.clone();
+    Outbound::new(UrlPolicy::new(hosts, networks), settings.tool_timeout)
 }
 
 fn catalog(providers: &BTreeMap<String, Arc<dyn Provider>>, tools: &Registry) -> Catalog {

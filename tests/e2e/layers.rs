@@ -121,7 +121,14 @@ async fn the_servers_threshold_is_shown_and_holds() {
     let names: Vec<_> = tools.iter().map(|tool| text(&tool["name"])).collect();
     assert_eq!(
         names,
-        ["get_time", "safe", "keyed", "unsafe", "write_todos"]
+        [
+            "get_time",
+            "http_fetch",
+            "safe",
+            "keyed",
+            "unsafe",
+            "write_todos"
+        ]
     );
 }
 

@@ -2,7 +2,7 @@
 //! values are checked; a value that asks for the feature is refused, because a setting that is silently
 //! ignored is worse than none.
 
-use super::parse::{self, Parsed, address, http_url, list, number, switch};
+use super::parse::{self, Parsed, address, http_url, number, switch};
 use super::problems::Problems;
 use super::settings::UNSET;
 use super::values::Fallback::Text;
@@ -42,10 +42,6 @@ later! {
     "HANGO_RATE_LIMIT_PER_KEY", Text("0"), Plain, number(0, 1_000_000_u32);
     /// Requests a second of one tenant, in each process; 0 for no limit.
     "HANGO_RATE_LIMIT_PER_TENANT", Text("0"), Plain, number(0, 1_000_000_u32);
-    /// Hosts that http_fetch may reach, separated by commas; empty for none.
-    "HANGO_HTTP_FETCH_ALLOWED_HOSTS", UNSET, Plain, list(parse::allowed_host);
-    /// Private networks that http_fetch may reach, separated by commas; empty for none.
-    "HANGO_HTTP_FETCH_ALLOWED_NETWORKS", UNSET, Plain, list(parse::network);
     /// Whether spans hold prompts, answers, arguments and results.
     "HANGO_TRACE_LLM_CONTENT", Text("false"), Plain, switch;
     /// Where spans, metrics and logs are sent, as OpenTelemetry says; unset sends nothing.

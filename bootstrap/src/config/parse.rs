@@ -2,7 +2,7 @@
 //! with what is wrong about it, never repeating the text: it may be a secret.
 
 use std::fmt::Display;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -150,44 +150,9 @@ pub(super) fn list<T>(item: impl Fn(&str) -> Parsed<T>) -> impl Fn(&str) -> Pars
     }
 }
 
-/// A host that a tool may reach: `good.example`, `*.good.example`, either with `:port`.
-pub(super) fn allowed_host(text: &str) -> Parsed<String> {
-    let host = match text.rsplit_once(':') {
-        Some((host, port)) => {
-            number(1, u16::MAX)(port)?;
-            host
-        }
-        None => text,
-    };
-    let (wild, name) = match host.strip_prefix("*.") {
-        Some(parent) => (true, parent),
-        None => (false, host),
-    };
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label
-                .bytes()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_'))
-    };
-    if name.contains('*') || (wild && !name.contains('.')) {
-        return Err("too wide: it would open hosts of anyone".to_owned());
-    }
-    if !name.split('.').all(is_label) {
-        return Err("not a host".to_owned());
-    }
-    Ok(text.to_ascii_lowercase())
-}
-
-/// A network that a tool may reach, as `address/bits`.
-pub(super) fn network(text: &str) -> Parsed<(IpAddr, u8)> {
-    let malformed = || "not a network such as 10.1.0.0/16".to_owned();
-    let (address, bits) = text.split_once('/').ok_or_else(malformed)?;
-    let address: IpAddr = address.parse().map_err(|_| malformed())?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    match number(0, most)(bits)? {
-        0 => Err("too wide: it is every address".to_owned()),
-        bits => Ok((address, bits)),
-    }
+/// What a type of its own reads.
+pub(super) fn typed<T: FromStr<Err: Display>>(text: &str) -> Parsed<T> {
+    text.parse().map_err(|error: T::Err| error.to_string())
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use hango_application::use_cases::KeyText;
 use hango_domain::retention::Retention;
+use hango_tools::outbound::{AllowedHost, Network};
 use secrecy::SecretString;
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
 use super::database::Database;
 use super::parse::{
-    address, api_key, duration, http_url, number, optional, repeat_call_threshold, retention,
-    secret, span, switch,
+    address, api_key, duration, http_url, list, number, optional, repeat_call_threshold, retention,
+    secret, span, switch, typed,
 };
 use super::problems::Problems;
 use super::values::Fallback::{Text, ThirdOf};
@@ -107,6 +108,14 @@ settings! {
     /// Equal tool calls of one run, at which the call is not made any more; agents may set their own.
     repeat_call_threshold: u32 =
         "HANGO_REPEAT_CALL_THRESHOLD", Text("3"), Plain, repeat_call_threshold;
+    /// Hosts that http_fetch may reach, separated by commas: good.example, *.good.example, either with
+    /// :port; empty for none.
+    http_fetch_allowed_hosts: Vec<AllowedHost> =
+        "HANGO_HTTP_FETCH_ALLOWED_HOSTS", UNSET, Plain, list(typed);
+    /// Private networks that http_fetch may reach besides public addresses, as 10.1.0.0/16, separated by
+    /// commas; empty for none.
+    http_fetch_allowed_networks: Vec<Network> =
+        "HANGO_HTTP_FETCH_ALLOWED_NETWORKS", UNSET, Plain, list(typed);
     /// How long a provider may take to be connected.
     provider_connect_timeout: Duration =
         "HANGO_PROVIDER_CONNECT_TIMEOUT", Text("10s"), Plain, span;

@@ -191,7 +191,6 @@ fn what_this_build_does_not_have_is_refused_and_not_ignored() {
         ("HANGO_ADMIN_TOKEN", "open sesame"),
         ("HANGO_RATE_LIMIT_PER_KEY", "10"),
         ("HANGO_TRACE_LLM_CONTENT", "true"),
-        ("HANGO_HTTP_FETCH_ALLOWED_HOSTS", "good.example"),
     ] {
         let refused = refused(&[(name, text)], "");
         assert!(
@@ -217,6 +216,23 @@ fn variables_that_other_programs_read_too_are_warned_about() {
         config.warnings(),
         ["this build does not have what OTEL_SERVICE_NAME ask for"]
     );
+}
+
+#[test]
+fn hosts_and_networks_to_fetch_from_are_lists() {
+    let config = loaded(
+        &[(
+            "HANGO_HTTP_FETCH_ALLOWED_HOSTS",
+            "a.example, *.b.example:8443",
+        )],
+        "http_fetch_allowed_networks = ['10.1.0.0/16', 'fd00::/8']",
+    );
+
+    assert_eq!(config.settings.http_fetch_allowed_hosts.len(), 2);
+    assert_eq!(config.settings.http_fetch_allowed_networks.len(), 2);
+    let refused = refused(&[("HANGO_HTTP_FETCH_ALLOWED_HOSTS", "a.example, *")], "");
+    let said = r#""*" is too wide: it would open hosts of anyone"#;
+    assert!(refused.contains(said), "{refused}");
 }
 
 #[test]
