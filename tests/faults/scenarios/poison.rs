@@ -97,9 +97,10 @@ async fn run(task: Task) -> anyhow::Result<Report> {
         "poison",
         format!("ended after {}", seconds(lived.unwrap_or_default())),
     );
-    report.must(deaths == CLAIMS as usize, || {
-        format!("goal: {deaths} processes died of a run that is claimed {CLAIMS} times")
-    });
+    let died = || format!("goal: {deaths} processes died of a run that is claimed {CLAIMS} times");
+    report.must(deaths <= CLAIMS as usize, died);
+    // A claim may run out before its turn comes so far.
+    report.must_be_in_time(deaths >= CLAIMS as usize, died);
     Ok(outcome.report)
 }
 
