@@ -108,11 +108,11 @@ settings! {
     /// Equal tool calls of one run, at which the call is not made any more; agents may set their own.
     repeat_call_threshold: u32 =
         "HANGO_REPEAT_CALL_THRESHOLD", Text("3"), Plain, repeat_call_threshold;
-    /// Hosts that http_fetch may reach, separated by commas: good.example, *.good.example, either with
+    /// Hosts that models may fetch from, separated by commas: good.example, *.good.example, either with
     /// :port; empty for none.
     http_fetch_allowed_hosts: Vec<AllowedHost> =
         "HANGO_HTTP_FETCH_ALLOWED_HOSTS", UNSET, Plain, list(typed);
-    /// Private networks that http_fetch may reach besides public addresses, as 10.1.0.0/16, separated by
+    /// Private networks that models may fetch from besides public addresses, as 10.1.0.0/16, separated by
     /// commas; empty for none.
     http_fetch_allowed_networks: Vec<Network> =
         "HANGO_HTTP_FETCH_ALLOWED_NETWORKS", UNSET, Plain, list(typed);
