@@ -1,6 +1,7 @@
 //! The scenarios: what is done to the replicas and their database, and what must come of it.
 
 mod all_down;
+mod api_burst;
 mod cancel_race;
 mod checker;
 mod clock_jump;
@@ -105,6 +106,7 @@ pub(crate) const ALL: &[Scenario] = &[
     cancel_race::SCENARIO,
     drain::SCENARIO,
     fairness::SCENARIO,
+    api_burst::SCENARIO,
     clock_jump::SCENARIO,
     disk_full::SCENARIO,
     poison::SCENARIO,
