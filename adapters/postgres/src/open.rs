@@ -44,7 +44,8 @@ const FRESH: Duration = Duration::from_secs(1);
 const RESERVED: u32 = 2;
 
 /// What a session that is not behind a pooler begins with. Nothing waits or hangs for long, and a
-/// process that has vanished, or stands still in a transaction, keeps its locks no longer than that.
+/// process that has vanished, or stands still in a transaction, keeps its locks no longer than that: as
+/// long as a claimer that was stopped has a session locked, nobody else claims its run.
 ///
 /// A statement is planned once, in general: each is written so that it goes by an index whatever its
 /// parameters are, and may not read a table whole that is small when it is planned, because it will not
@@ -56,7 +57,7 @@ pub(crate) const SETTINGS: [(&str, &str); 10] = [
     ("jit", "off"),
     ("lock_timeout", "5s"),
     ("statement_timeout", "10s"),
-    ("idle_in_transaction_session_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "2s"),
     ("tcp_keepalives_idle", "10"),
     ("tcp_keepalives_interval", "5"),
     ("tcp_keepalives_count", "3"),
@@ -74,7 +75,7 @@ const BEGIN_POOLED: &str = "begin; \
     set local jit = off; \
     set local lock_timeout = '5s'; \
     set local statement_timeout = '10s'; \
-    set local idle_in_transaction_session_timeout = '10s'";
+    set local idle_in_transaction_session_timeout = '2s'";
 
 /// How a store is opened.
 #[derive(Clone)]

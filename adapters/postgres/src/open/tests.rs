@@ -24,7 +24,7 @@ async fn shown(store: &PostgresStore, setting: &'static str) -> (String, String)
 const BOUNDS: [(&str, &str); 3] = [
     ("lock_timeout", "5s"),
     ("statement_timeout", "10s"),
-    ("idle_in_transaction_session_timeout", "10s"),
+    ("idle_in_transaction_session_timeout", "2s"),
 ];
 
 #[tokio::test]

@@ -11,6 +11,7 @@
 //! it waited for its locks. Tenants that were not among those it locked are left to the next claim.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use hango_domain::Timestamp;
 use hango_domain::agent::AgentSnapshot;
@@ -61,11 +62,14 @@ pub(super) async fn take(
     } else {
         None
     };
+    let asked = Instant::now();
     let chosen = choose(conn, clock, aside, request, tenants.as_deref()).await?;
     let Some(first) = chosen.first() else {
         return Ok(Vec::new());
     };
     let now = first.loaded.now;
+    // What is written next must not seem to be earlier.
+    clock.told(now, asked);
     let mut writes = Writes::new(now);
     let mut taken = Vec::with_capacity(chosen.len());
     for Chosen { loaded, snapshot } in chosen {
