@@ -48,8 +48,10 @@ use crate::runs::HeldRuns;
 
 /// All stores of one PostgreSQL database. Made by [`PostgresStore::open`].
 pub struct PostgresStore {
-    /// Connections for all that is not urgent.
+    /// Connections for whoever asks.
     pub(crate) pool: Pool,
+    /// The same, for those who claim and hold runs.
+    pub(crate) holders: Pool,
     /// The connection for renewals, sweeps and cancels.
     pub(crate) lane: Lane,
     /// What leases are measured with.

@@ -165,8 +165,10 @@ impl PostgresStore {
             begin: "begin",
             ..limits.clone()
         });
+        let holders = Pool::new(limits, Handle::current());
         Ok(Self {
-            pool: Pool::new(limits, Handle::current()),
+            pool: holders.of_many(),
+            holders,
             lane: lane.map_err(OpenError::NoThread)?,
             clock: StoreClock::new(options.clock),
             held: HeldRuns::default(),

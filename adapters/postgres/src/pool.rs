@@ -19,11 +19,13 @@ mod places;
 mod tests;
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use sqlx::{Connection, PgConnection};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tracing::Instrument;
 
@@ -54,6 +56,8 @@ enum Kind {
 pub(crate) struct Pool {
     places: Places,
     runtime: Handle,
+    /// Whose turn it is, where this is for the [many](Pool::of_many).
+    turns: Option<Arc<Semaphore>>,
 }
 
 impl Pool {
@@ -62,6 +66,18 @@ impl Pool {
         Self {
             places: Places::new(limits),
             runtime,
+            turns: None,
+        }
+    }
+
+    /// The same connections, for those who may be many at once: all of them together leave one to
+    /// others, if there are several. Whoever holds a run, or claims one, does not stand behind a crowd
+    /// while his lease goes by.
+    pub(crate) fn of_many(&self) -> Self {
+        let turns = self.places.limits().connections.saturating_sub(1).max(1);
+        Self {
+            turns: Some(Arc::new(Semaphore::new(turns as usize))),
+            ..self.clone()
         }
     }
 
@@ -125,8 +141,8 @@ impl Pool {
         T: Send + 'static,
         E: From<Error> + std::error::Error + Send + Sync + 'static,
     {
-        let places = self.places.clone();
-        let task = async move { repeatedly(&places, kind, &work).await };
+        let pool = self.clone();
+        let task = async move { repeatedly(&pool, kind, &work).await };
         let done = self.runtime.spawn(task.in_current_span()).await;
         // It panicked, or the runtime ends.
         done.unwrap_or_else(|_| Err(Error::Interrupted.into()))
@@ -144,7 +160,7 @@ struct Fate {
 }
 
 /// Does the work, and again where that does no harm and it may succeed now.
-async fn repeatedly<T, E, F>(places: &Places, kind: Kind, work: &F) -> Result<T, E>
+async fn repeatedly<T, E, F>(pool: &Pool, kind: Kind, work: &F) -> Result<T, E>
 where
     F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>>,
     E: From<Error> + std::error::Error + 'static,
@@ -156,7 +172,7 @@ where
             begun: false,
             sound: true,
         };
-        let done = once(places, kind, work, &mut fate).await;
+        let done = once(pool, kind, work, &mut fate).await;
         let again = done.as_ref().err().is_some_and(|error| {
             let does_no_harm = kind == Kind::Repeatable || !fate.begun;
             is_conflict(error)
@@ -172,14 +188,14 @@ where
 }
 
 /// Does the work once.
-async fn once<T, E, F>(places: &Places, kind: Kind, work: &F, fate: &mut Fate) -> Result<T, E>
+async fn once<T, E, F>(pool: &Pool, kind: Kind, work: &F, fate: &mut Fate) -> Result<T, E>
 where
     F: for<'c> Fn(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>>,
     E: From<Error> + std::error::Error + 'static,
 {
-    let mut held = places.take().await?;
+    let mut held = pool.places.take(pool.turns.as_ref()).await?;
     fate.connected = true;
-    let limits = places.limits();
+    let limits = pool.places.limits();
     let using = async {
         if kind == Kind::Transaction {
             in_transaction(held.conn(), limits.begin, work, fate).await

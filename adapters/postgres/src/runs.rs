@@ -129,7 +129,7 @@ impl RunStore for PostgresStore {
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
         let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
-        let taken = self.pool.transact(move |conn| {
+        let taken = self.holders.transact(move |conn| {
             let (clock, aside) = (clock.clone(), Arc::clone(&aside));
             Box::pin(async move { claim::take(conn, &clock, &aside, &request).await })
         });
@@ -142,7 +142,7 @@ impl RunStore for PostgresStore {
         for remembered in taken.iter().filter_map(claim::Taken::to_remember) {
             self.held.keep(remembered);
         }
-        Ok(claim::complete(&self.pool, taken).await)
+        Ok(claim::complete(&self.holders, taken).await)
     }
 
     async fn renew(

@@ -69,6 +69,8 @@ pub(crate) struct Held {
     made: Instant,
     places: Places,
     place: OwnedSemaphorePermit,
+    /// The turn of one of the many.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Places {
@@ -86,10 +88,19 @@ impl Places {
         &self.0.limits
     }
 
-    /// A connection that lives, in a place that became free.
-    pub(crate) async fn take(&self) -> Result<Held, Error> {
+    /// A connection that lives, in a place that became free; for one of the many when it is his turn.
+    pub(crate) async fn take(&self, turns: Option<&Arc<Semaphore>>) -> Result<Held, Error> {
         let mut refused = None;
-        let taken = timeout(self.limits().patience, self.wait(&mut refused)).await;
+        let taken = async {
+            let turn = match turns {
+                Some(turns) => Some(turns.clone().acquire_owned().await),
+                None => None,
+            };
+            let mut held = self.wait(&mut refused).await?;
+            held.turn = turn.transpose().map_err(|_| Error::Closed)?;
+            Ok(held)
+        };
+        let taken = timeout(self.limits().patience, taken).await;
         taken.unwrap_or_else(|_| Err(refused.map_or(Error::NoConnection, Error::Sql)))
     }
 
@@ -129,6 +140,7 @@ impl Places {
             made,
             places: self.clone(),
             place,
+            turn: None,
         }
     }
 
@@ -188,6 +200,7 @@ impl Held {
         drop(waiting);
         // Only now, or the next one would make another connection.
         drop(self.place);
+        drop(self.turn);
     }
 
     /// Closes the connection, and those that wait.

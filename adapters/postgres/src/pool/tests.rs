@@ -281,13 +281,36 @@ async fn who_finds_no_free_place_is_told_so_in_time() {
         ..limits(database.url(), 1)
     };
     let pool = Pool::new(impatient, Handle::current());
-    let held = pool.places.take().await.expect("it is free");
+    let held = pool.places.take(None).await.expect("it is free");
 
     let refused = pool.read(|_| Box::pin(async { Ok::<(), Error>(()) })).await;
 
     assert!(matches!(refused, Err(Error::NoConnection)));
     held.give_back();
     assert!(is_whole(&pool, 1).await);
+}
+
+#[tokio::test]
+async fn however_many_there_are_they_leave_a_place_to_others() {
+    let database = TestDatabase::new().await;
+    let impatient = Limits {
+        patience: Duration::from_millis(300),
+        ..limits(database.url(), 2)
+    };
+    let pool = Pool::new(impatient, Handle::current());
+    let many = pool.of_many();
+    let turns = many.turns.as_ref();
+    let one = many.places.take(turns).await.expect("it is free");
+
+    let another = many.places.take(turns).await;
+    let other = pool.places.take(None).await;
+
+    assert!(matches!(another, Err(Error::NoConnection)));
+    other.expect("it is left to others").give_back();
+    one.give_back();
+    let next = many.places.take(turns).await;
+    next.expect("it is the next one's turn").give_back();
+    assert!(is_whole(&pool, 2).await);
 }
 
 #[tokio::test]
@@ -394,7 +417,7 @@ async fn a_server_that_is_restarted_is_found_again() {
 async fn the_lane_is_free_when_the_pool_is_not() {
     let (pool, database) = pool(1).await;
     let lane = Lane::new(limits(database.url(), 9)).expect("there are threads");
-    let held = pool.places.take().await.expect("it is free");
+    let held = pool.places.take(None).await.expect("it is free");
 
     let pids = (0..3).map(|_| {
         lane.run(|conn| {

@@ -106,7 +106,7 @@ impl PostgresStore {
     ) -> Result<Option<Written>, RunStoreError> {
         let writes = Arc::new(writes);
         let asked = Instant::now();
-        let stored = self.pool.run(move |conn| {
+        let stored = self.holders.run(move |conn| {
             let writes = Arc::clone(&writes);
             Box::pin(async move { store::store(conn, &writes).await })
         });
@@ -138,7 +138,7 @@ impl PostgresStore {
     ) -> Result<(Loaded, Change), RunStoreError> {
         let clock = self.clock.clone();
         let change = Arc::new(change);
-        self.pool
+        self.holders
             .read(move |conn| {
                 let (clock, change) = (clock.clone(), Arc::clone(&change));
                 Box::pin(async move {
