@@ -165,7 +165,11 @@ fn build_provider(provider: &ProviderConfig) -> anyhow::Result<Arc<dyn Provider>
         ProviderKind::Anthropic { server, quirks } => {
             Arc::new(AnthropicProvider::new(server.as_ref().clone(), quirks)?)
         }
-        ProviderKind::OpenAi(openai) => Arc::new(OpenAiProvider::new(openai.as_ref().clone())?),
+        ProviderKind::OpenAi {
+            server,
+            api,
+            quirks,
+        } => Arc::new(OpenAiProvider::new(server.as_ref().clone(), *api, quirks)?),
         ProviderKind::Scripted { script: None } => Arc::new(ScriptedProvider::demo()),
         ProviderKind::Scripted { script: Some(path) } => {
             let text = std::fs::read_to_string(path)

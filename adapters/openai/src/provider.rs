@@ -6,32 +6,48 @@ use hango_ports::Provider;
 use hango_ports::provider::AnswerStream;
 use hango_provider_http::{Protocol, Remote, Settings, SettingsError};
 
-use crate::mapping::Mapping;
-use crate::request::Requests;
+use crate::api::Api;
+use crate::chat;
+use crate::quirk::Quirk;
 
-/// The base URL holds the API's version, as `https://api.openai.com/v1` does.
-const PROTOCOL: Protocol = Protocol {
-    path: &["chat", "completions"],
-    key: ("authorization", "Bearer "),
-    headers: &[],
-    request_id: "x-request-id",
-};
+/// What both protocols have in common. The base URL holds the API's version, as
+/// `https://api.openai.com/v1` does.
+const fn protocol(path: &'static [&'static str]) -> Protocol {
+    Protocol {
+        path,
+        key: ("authorization", "Bearer "),
+        headers: &[],
+        request_id: "x-request-id",
+    }
+}
 
-/// A server that speaks the chat completions protocol.
+/// A server that speaks one of OpenAI's protocols.
 #[derive(Clone, Debug)]
 pub struct OpenAiProvider {
     remote: Remote,
     requests: Requests,
 }
 
+/// Writes requests in one of the protocols.
+#[derive(Clone, Debug)]
+enum Requests {
+    Chat(chat::Requests),
+}
+
 impl OpenAiProvider {
     /// A provider as configured. Its base URL holds the API's version: `https://api.openai.com/v1`.
-    pub fn new(settings: Settings) -> Result<Self, SettingsError> {
-        let remote = Remote::new(&settings, &PROTOCOL)?;
-        Ok(Self {
-            requests: Requests::new(&settings.name, remote.url(), settings.extra_body),
-            remote,
-        })
+    pub fn new(settings: Settings, api: Api, quirks: &[Quirk]) -> Result<Self, SettingsError> {
+        match api {
+            Api::ChatCompletions => {
+                let remote = Remote::new(&settings, &protocol(&["chat", "completions"]))?;
+                let requests =
+                    chat::Requests::new(&settings.name, remote.url(), settings.extra_body, quirks);
+                Ok(Self {
+                    remote,
+                    requests: Requests::Chat(requests),
+                })
+            }
+        }
     }
 }
 
@@ -42,8 +58,12 @@ impl Provider for OpenAiProvider {
     }
 
     async fn stream(&self, call: ModelCall) -> Result<AnswerStream, ModelFailure> {
-        let body = self.requests.body(&call);
-        let mapping = |origin| Mapping::new(origin, call.model);
-        self.remote.ask(&body, mapping).await
+        match &self.requests {
+            Requests::Chat(requests) => {
+                let body = requests.body(&call);
+                let mapping = |origin| chat::Mapping::new(origin, call.model);
+                self.remote.ask(&body, mapping).await
+            }
+        }
     }
 }

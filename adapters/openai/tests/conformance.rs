@@ -8,7 +8,7 @@ use hango_conformance::provider::{Act, Play, RemoteProvider, Spoken};
 use hango_conformance::{FakeServer, Reply};
 use hango_domain::conversation::StopReason;
 use hango_domain::model::ModelFailureKind;
-use hango_openai::{OpenAiProvider, Settings};
+use hango_openai::{Api, OpenAiProvider, Settings};
 use hango_ports::Provider;
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ async fn remote(play: Play) -> RemoteProvider {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let server = FakeServer::start(play.acts.into_iter().map(reply)).await;
     let base_url = format!("http://{}/v1", server.address());
-    let provider = OpenAiProvider::new(Settings {
+    let settings = Settings {
         name: "checked".to_owned(),
         base_url: Url::parse(&base_url).expect("a URL"),
         api_key: Some(KEY.into()),
@@ -30,7 +30,8 @@ async fn remote(play: Play) -> RemoteProvider {
         connect_timeout: play.patience,
         first_byte_timeout: play.patience,
         idle_timeout: play.patience,
-    });
+    };
+    let provider = OpenAiProvider::new(settings, Api::ChatCompletions, &[]);
     RemoteProvider {
         provider: Arc::new(provider.expect("a provider")),
         other_side: Arc::new(server),

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Role, StopReason};
 use hango_domain::model::{ModelCall, ModelFailure, ModelFailureKind, ModelReply};
-use hango_openai::{OpenAiProvider, Settings, SettingsError};
+use hango_openai::{Api, OpenAiProvider, Settings, SettingsError};
 use hango_ports::Provider;
 use hango_provider_http::testing;
 use http::HeaderMap;
@@ -46,7 +46,7 @@ fn settings(url: &Url) -> Settings {
 }
 
 fn provider(url: &Url) -> OpenAiProvider {
-    OpenAiProvider::new(settings(url)).expect("a provider")
+    OpenAiProvider::new(settings(url), Api::ChatCompletions, &[]).expect("a provider")
 }
 
 fn call() -> ModelCall {
@@ -250,8 +250,13 @@ async fn waiting_has_limits() {
         socket.read(&mut [0; 8]).await.expect("the end")
     });
 
-    let silence = ask(&OpenAiProvider::new(impatient(&silent)).expect("a provider")).await;
-    let stall = ask(&OpenAiProvider::new(impatient(&url)).expect("a provider")).await;
+    let silence = ask(
+        &OpenAiProvider::new(impatient(&silent), Api::ChatCompletions, &[]).expect("a provider"),
+    )
+    .await;
+    let stall =
+        ask(&OpenAiProvider::new(impatient(&url), Api::ChatCompletions, &[]).expect("a provider"))
+            .await;
 
     let unavailable = |message| Err(ModelFailure::new(ModelFailureKind::Unavailable, message));
     assert_eq!(
@@ -290,12 +295,15 @@ fn settings_that_make_no_provider_are_refused() {
         ..good()
     };
 
-    let refused = |settings| OpenAiProvider::new(settings).map(|_| ());
+    let refused = |settings| OpenAiProvider::new(settings, Api::ChatCompletions, &[]).map(|_| ());
     assert!(matches!(
         refused(elsewhere),
         Err(SettingsError::BaseUrl { .. })
     ));
     assert!(matches!(refused(broken), Err(SettingsError::ApiKey { .. })));
-    let told = format!("{:?}", OpenAiProvider::new(good()).expect("a provider"));
+    let told = format!(
+        "{:?}",
+        OpenAiProvider::new(good(), Api::ChatCompletions, &[]).expect("a provider")
+    );
     assert!(!told.contains(KEY));
 }

@@ -1,8 +1,11 @@
 //! Model providers: `[providers.*]` of the file, those that a variable makes, and the built-in `demo`.
 
+use std::fmt::Display;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use hango_anthropic::Quirk;
+use hango_anthropic::Quirk as AnthropicQuirk;
+use hango_openai::{Api, Quirk as OpenAiQuirk, UnknownApi};
 // Whatever it speaks, a server over HTTP is configured alike.
 use hango_openai::Settings as Server;
 use http::HeaderMap;
@@ -36,10 +39,17 @@ pub(crate) enum ProviderKind {
         /// Where it is.
         server: Box<Server>,
         /// What is odd about it.
-        quirks: Vec<Quirk>,
+        quirks: Vec<AnthropicQuirk>,
     },
-    /// A server that speaks OpenAI's protocol.
-    OpenAi(Box<Server>),
+    /// A server that speaks one of OpenAI's protocols.
+    OpenAi {
+        /// Where it is.
+        server: Box<Server>,
+        /// Which of them.
+        api: Api,
+        /// What is odd about it.
+        quirks: Vec<OpenAiQuirk>,
+    },
     /// Answers from a script.
     Scripted {
         /// The script's file; `None` for the built-in one.
@@ -136,13 +146,17 @@ fn provider(
             })
         }
         Kind::OpenAi => {
-            section.optional("api", api);
-            if !section.texts("quirks").is_empty() {
-                section.wrong("quirks", "this build knows none yet");
-            }
-            server(&mut section, Kind::OpenAi, name, settings, environment)
-                .map(Box::new)
-                .map(ProviderKind::OpenAi)
+            let api = section.optional("api", |name| {
+                name.parse().map_err(|error: UnknownApi| error.to_string())
+            });
+            let quirks = quirks(&mut section);
+            server(&mut section, Kind::OpenAi, name, settings, environment).map(|server| {
+                ProviderKind::OpenAi {
+                    server: Box::new(server),
+                    api: api.unwrap_or_default(),
+                    quirks,
+                }
+            })
         }
         Kind::Scripted => Some(ProviderKind::Scripted {
             script: section.optional("script", parse::text).map(PathBuf::from),
@@ -204,7 +218,7 @@ fn add(
     let server = match (public.kind, known.map(|known| &mut known.kind)) {
         (_, None) => return providers.extend(made(public, settings)),
         (Kind::Anthropic, Some(ProviderKind::Anthropic { server, .. }))
-        | (Kind::OpenAi, Some(ProviderKind::OpenAi(server))) => server,
+        | (Kind::OpenAi, Some(ProviderKind::OpenAi { server, .. })) => server,
         (_, Some(_)) => {
             let name = public.name;
             let what = format!("the provider {name} of the file is of another kind");
@@ -237,7 +251,11 @@ fn made(public: &Public<'_>, settings: &Settings) -> Option<ProviderConfig> {
             server,
             quirks: Vec::new(),
         },
-        Kind::OpenAi => ProviderKind::OpenAi(server),
+        Kind::OpenAi => ProviderKind::OpenAi {
+            server,
+            api: Api::default(),
+            quirks: Vec::new(),
+        },
         Kind::Scripted => return None,
     };
     Some(ProviderConfig {
@@ -265,20 +283,13 @@ fn kind(text: &str) -> Parsed<Kind> {
     }
 }
 
-fn quirks(section: &mut Section<'_>) -> Vec<Quirk> {
+fn quirks<Q: FromStr<Err: Display>>(section: &mut Section<'_>) -> Vec<Q> {
     let names = section.texts("quirks");
     let quirks = names.iter().filter_map(|name| {
-        let quirk = name.parse().map_err(|error| format!("{name:?}: {error}"));
+        let quirk = name
+            .parse()
+            .map_err(|error: Q::Err| format!("{name:?}: {error}"));
         section.keep("quirks", quirk)
     });
     quirks.collect()
-}
-
-/// The protocol's variant; this build has one.
-fn api(text: &str) -> Parsed<()> {
-    match text {
-        "chat_completions" => Ok(()),
-        "responses" => Err("this build does not have responses yet".to_owned()),
-        _ => Err("neither chat_completions nor responses".to_owned()),
-    }
 }

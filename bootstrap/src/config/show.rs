@@ -45,7 +45,7 @@ impl fmt::Display for Config {
         for provider in &self.providers {
             let kind = match provider.kind {
                 ProviderKind::Anthropic { .. } => "anthropic",
-                ProviderKind::OpenAi(_) => "openai",
+                ProviderKind::OpenAi { .. } => "openai",
                 ProviderKind::Scripted { .. } => "scripted",
             };
             writeln!(f, "provider {} ({kind})", provider.name)?;

@@ -310,7 +310,7 @@ fn variables_win_over_the_section_of_the_provider_openai() {
 
     let config = loaded(&[("OPENAI_API_KEY", "wins"), ("K", "loses")], file);
 
-    let ProviderKind::OpenAi(server) = &config.providers[0].kind else {
+    let ProviderKind::OpenAi { server, .. } = &config.providers[0].kind else {
         panic!("not an openai provider");
     };
     assert_eq!(server.base_url.as_str(), "http://filed/v1");
@@ -345,7 +345,7 @@ fn a_section_of_a_provider_reads_every_documented_key() {
 
     let config = loaded(&[("LOCAL_KEY", "k"), ("TEAM", "blue")], file);
 
-    let ProviderKind::OpenAi(server) = &config.providers[0].kind else {
+    let ProviderKind::OpenAi { server, .. } = &config.providers[0].kind else {
         panic!("not an openai provider");
     };
     assert_eq!(server.headers["x-team"], "blue");

@@ -100,7 +100,7 @@ fn choose(config: &Config, own: &Own, choice: &Choice) -> anyhow::Result<(String
     let configured = config.providers.iter().map(|provider| {
         let model = match provider.kind {
             ProviderKind::Anthropic { .. } => ANTHROPIC_MODEL,
-            ProviderKind::OpenAi(_) => OPENAI_MODEL,
+            ProviderKind::OpenAi { .. } => OPENAI_MODEL,
             ProviderKind::Scripted { .. } => DEMO_MODEL,
         };
         (&provider.name, Some(model))

@@ -3,7 +3,7 @@
 use hango_domain::conversation::{Block, StopReason};
 use hango_provider_http::{Origin, testing};
 
-use crate::mapping::Mapping;
+use super::mapping::Mapping;
 
 /// Comments, reasoning, text beyond ASCII, an event over two lines, and two calls side by side.
 const RECORDED: &str = include_str!("cuts/recorded.sse");

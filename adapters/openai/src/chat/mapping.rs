@@ -12,8 +12,8 @@ use hango_domain::text::mend_json;
 use hango_provider_http::{Dialect, Event, Flow, Origin, error_of};
 use serde_json::{Value, json};
 
-use crate::calls::{Calls, TooMany};
-use crate::chunk::{CallDelta, Choice, Chunk, Content, Delta, Part, usage};
+use super::calls::{Calls, TooMany};
+use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Part, usage};
 
 /// The first block behind text and thinking.
 const FIRST_CALL: u32 = 2;

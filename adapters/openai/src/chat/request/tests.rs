@@ -7,7 +7,7 @@ use super::*;
 
 fn requests() -> Requests {
     let url = Url::parse("http://localhost/v1").expect("a URL");
-    Requests::new("local", &url, Map::new())
+    Requests::new("local", &url, Map::new(), &[])
 }
 
 fn messages(content: Vec<(Role, Vec<Block>)>) -> Value {
@@ -99,7 +99,7 @@ fn o40_openai_itself_knows_the_limit_by_its_newer_name() {
     let mut call = call(Vec::new());
     call.max_tokens = Some(64);
 
-    let body = Requests::new("openai", &url, Map::new()).body(&call);
+    let body = Requests::new("openai", &url, Map::new(), &[]).body(&call, &[]);
 
     assert_eq!(body["max_completion_tokens"], 64);
     assert_eq!(body.get("max_tokens"), None);
@@ -203,7 +203,7 @@ fn an_operators_members_win() {
         panic!("an object");
     };
 
-    let body = Requests::new("local", &url, extra).body(&call(Vec::new()));
+    let body = Requests::new("local", &url, extra, &[]).body(&call(Vec::new()), &[]);
 
     assert_eq!(body["top_k"], 5);
     assert_eq!(body["stream_options"], json!({}));

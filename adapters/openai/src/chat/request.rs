@@ -13,18 +13,27 @@ use hango_domain::tool::ToolDef;
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use crate::quirk::Quirk;
+
 /// Writes the requests of one provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     provider: String,
     /// What the limit of an answer is called.
     max_tokens: &'static str,
+    /// Whether a call's temperature is sent.
+    says_temperature: bool,
     extra: Map<String, Value>,
 }
 
 impl Requests {
     /// For the provider of that name at that address. `extra` wins over what a request would say.
-    pub(crate) fn new(provider: &str, url: &Url, extra: Map<String, Value>) -> Self {
+    pub(crate) fn new(
+        provider: &str,
+        url: &Url,
+        extra: Map<String, Value>,
+        quirks: &[Quirk],
+    ) -> Self {
         // OpenAI's reasoning models refuse the protocol's first name, and others know no other.
         let max_tokens = match url.host_str() {
             Some("api.openai.com") => "max_completion_tokens",
@@ -33,6 +42,7 @@ impl Requests {
         Self {
             provider: provider.to_owned(),
             max_tokens,
+            says_temperature: !quirks.contains(&Quirk::NoTemperature),
             extra,
         }
     }
@@ -51,7 +61,7 @@ impl Requests {
         if let Some(limit) = call.max_tokens {
             put(self.max_tokens, limit.into());
         }
-        if let Some(temperature) = call.temperature {
+        if let Some(temperature) = call.temperature.filter(|_| self.says_temperature) {
             put("temperature", temperature.into());
         }
         body.extend(self.extra.clone());

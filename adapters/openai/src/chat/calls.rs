@@ -18,7 +18,7 @@ use std::mem;
 use hango_domain::model::StreamEvent;
 use serde_json::Value;
 
-use crate::chunk::CallDelta;
+use super::chunk::CallDelta;
 
 /// How many calls one answer may hold, so that looking one up stays cheap.
 const MAX_CALLS: usize = 256;

@@ -1,0 +1,29 @@
+//! Which of OpenAI's protocols a server is asked in.
+
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// One of OpenAI's protocols.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Api {
+    /// `chat_completions`, which most servers of open models speak too.
+    #[default]
+    ChatCompletions,
+}
+
+/// There is no protocol of that name.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("neither chat_completions nor responses")]
+pub struct UnknownApi;
+
+impl FromStr for Api {
+    type Err = UnknownApi;
+
+    fn from_str(name: &str) -> Result<Self, UnknownApi> {
+        match name {
+            "chat_completions" => Ok(Self::ChatCompletions),
+            _ => Err(UnknownApi),
+        }
+    }
+}
