@@ -15,6 +15,7 @@ mod database_down;
 mod drain;
 mod http_fetch;
 mod layers;
+mod limits;
 mod pooler;
 mod quickstart;
 mod replicas;

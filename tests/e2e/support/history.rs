@@ -13,6 +13,9 @@ use super::world::{Accepted, World};
 /// What a model is told of a call that was not executed because the run had made it too often.
 const NUDGE: &str = "this exact call was already made";
 
+/// What a model is told of a call that was not answered in time.
+const LEFT: &str = "the tool's service did not answer within";
+
 /// Waits until every accepted run has ended as `state`, then checks everything.
 pub(crate) async fn all_ended(world: &World, state: &str) {
     for run in world.accepted() {
@@ -119,8 +122,12 @@ async fn journal_is_true(world: &World, run: &Value, own: &[&Value]) {
             assert!(called.traceparent.contains(&trace), "{called:#?}");
         }
         let told = world.provider.told_of(&text(&call["tool_use_id"]));
-        if told.is_some_and(|told| told.starts_with(NUDGE)) {
+        let was_told = |what| told.as_ref().is_some_and(|told| told.starts_with(what));
+        if was_told(NUDGE) {
             assert!(arrived.is_empty(), "a blocked call was made: {arrived:#?}");
+        } else if was_told(LEFT) {
+            let answered = arrived.iter().any(|called| called.answered == Some(true));
+            assert!(!answered, "it returned: {call:#} {arrived:#?}");
         } else if run["state"] == "succeeded" && call["state"] == "finished" {
             let answered = arrived
                 .iter()
