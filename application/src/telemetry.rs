@@ -39,12 +39,24 @@ impl Telemetry for LogLines {
             Observation::ModelCalled {
                 context,
                 took,
-                failure,
+                failure: None,
             } => tracing::info!(
                 turn = context.turn,
                 took_ms = millis(took),
-                failure = failure.map(tracing::field::debug),
                 "model called"
+            ),
+            Observation::ModelCalled {
+                context,
+                took,
+                failure: Some(failed),
+            } => tracing::warn!(
+                turn = context.turn,
+                took_ms = millis(took),
+                failure = ?failed.kind,
+                cause = failed.message,
+                retry_after_ms = failed.retry_after.map(millis),
+                discarded = failed.shown,
+                "a model call brought no answer"
             ),
             Observation::ToolCalled {
                 context,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hango_domain::OwnerId;
-use hango_domain::model::{CallContext, ModelFailureKind};
+use hango_domain::model::{CallContext, ModelFailure, ModelFailureKind};
 use hango_domain::note::Note;
 use hango_domain::run::{Lease, RunStatus};
 
@@ -44,14 +44,14 @@ pub enum Observation {
         /// What.
         note: Note,
     },
-    /// A model call ended.
+    /// A try of a model call ended.
     ModelCalled {
         /// For which call.
         context: Arc<CallContext>,
         /// How long it took.
         took: Duration,
         /// What went wrong; `None` if it was answered.
-        failure: Option<ModelFailureKind>,
+        failure: Option<FailedTry>,
     },
     /// A tool call ended.
     ToolCalled {
@@ -71,6 +71,30 @@ pub enum Observation {
         /// How.
         status: RunStatus,
     },
+}
+
+/// A try of a model call that brought no answer. It holds no content.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FailedTry {
+    /// What can be done about it.
+    pub kind: ModelFailureKind,
+    /// For people: what happened, without secrets.
+    pub message: String,
+    /// How long the provider asked to wait.
+    pub retry_after: Option<Duration>,
+    /// Whether deltas of it were shown to anybody, which are void now.
+    pub shown: bool,
+}
+
+impl From<&ModelFailure> for FailedTry {
+    fn from(failure: &ModelFailure) -> Self {
+        Self {
+            kind: failure.kind,
+            message: failure.message.clone(),
+            retry_after: failure.retry_after,
+            shown: failure.shown,
+        }
+    }
 }
 
 /// Takes observations. Never waits, never fails.

@@ -13,7 +13,7 @@ use hango_domain::model::{CallContext, ModelCall, ModelFailure};
 use hango_domain::note::Notes;
 use hango_domain::run::RunStatus;
 use hango_domain::tool::View;
-use hango_ports::telemetry::Observation;
+use hango_ports::telemetry::{FailedTry, Observation};
 use hango_ports::{EventSink, RunStore, Telemetry};
 use tokio::time::Instant;
 
@@ -153,7 +153,7 @@ impl Driver<'_> {
         self.telemetry.observe(Observation::ModelCalled {
             context,
             took: begun.elapsed(),
-            failure: reply.as_ref().err().map(|failure| failure.kind),
+            failure: reply.as_ref().err().map(FailedTry::from),
         });
         match &reply {
             Ok(_) => pass.answers(),

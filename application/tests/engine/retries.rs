@@ -6,6 +6,7 @@ use hango_domain::conversation::validate;
 use hango_domain::event::EventKind;
 use hango_domain::model::{ModelFailure, ModelFailureKind, StreamEvent};
 use hango_domain::run::{ChangeKind, RequeueReason, RunErrorCode, RunState, RunStatus};
+use hango_ports::telemetry::{FailedTry, Observation};
 
 use crate::support::{Say, World, failed_with, says, settings, texts};
 
@@ -63,6 +64,44 @@ async fn what_was_shown_of_a_broken_answer_is_discarded_and_not_added_to_the_nex
         .iter()
         .filter(|it| it.kind == EventKind::TurnDiscarded);
     assert_eq!(discarded.count(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_try_is_told_of_and_whether_its_deltas_are_void() {
+    let world = World::new().await;
+    let busy = ModelFailure {
+        retry_after: Some(Duration::from_secs(2)),
+        ..unavailable()
+    };
+    world.provider.then(vec![Say::Refuse(busy)]);
+    world.provider.then(breaks_after("It is ni"));
+    world.provider.then(says("It is noon."));
+
+    let process = world.start(settings()).await;
+    let run = world.run().await;
+    world.ended(run.id).await;
+    process.drain().await;
+
+    let tries = world.watching.observed().into_iter();
+    let tries = tries.filter_map(|observed| match observed {
+        Observation::ModelCalled { failure, .. } => Some(failure),
+        _ => None,
+    });
+    let refused = FailedTry {
+        kind: ModelFailureKind::Unavailable,
+        message: "overloaded".to_owned(),
+        retry_after: Some(Duration::from_secs(2)),
+        shown: false,
+    };
+    let broken = FailedTry {
+        retry_after: None,
+        shown: true,
+        ..refused.clone()
+    };
+    assert_eq!(
+        tries.collect::<Vec<_>>(),
+        [Some(refused), Some(broken), None]
+    );
 }
 
 #[tokio::test(start_paused = true)]

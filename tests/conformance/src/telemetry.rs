@@ -8,7 +8,7 @@ use hango_domain::note::Note;
 use hango_domain::run::{Lease, RunStatus};
 use hango_domain::{AgentId, OwnerId, RunId, RunTrace, SessionId, SpanId, TenantId, TraceId};
 use hango_ports::Telemetry;
-use hango_ports::telemetry::Observation;
+use hango_ports::telemetry::{FailedTry, Observation};
 use uuid::Uuid;
 
 use crate::told;
@@ -76,7 +76,12 @@ fn every_kind() -> Vec<Observation> {
         Observation::ModelCalled {
             context: Arc::clone(&context),
             took: Duration::MAX,
-            failure: Some(ModelFailureKind::Protocol),
+            failure: Some(FailedTry {
+                kind: ModelFailureKind::Protocol,
+                message: "\u{0}\n".repeat(4096),
+                retry_after: Some(Duration::MAX),
+                shown: true,
+            }),
         },
         Observation::ModelCalled {
             context: Arc::clone(&context),
