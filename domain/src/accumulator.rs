@@ -7,7 +7,8 @@
 //!   [`invalid_inputs`](ModelReply::invalid_inputs).
 //! * Calls decide: an answer with a call is a tool turn, one without is none, whatever its provider
 //!   says; but one that was cut off stays cut off.
-//! * An answer has a limit in bytes and in calls; what exceeds it is not the provider's protocol.
+//! * An answer has a limit in bytes and in calls; what exceeds it is not the provider's protocol. What
+//!   arguments take when they are read has the same limit; beyond it they are such as can't be read.
 
 mod input;
 
@@ -19,16 +20,25 @@ use thiserror::Error;
 
 use self::input::read_input;
 use crate::conversation::{Block, ProviderData, StopReason, UniqueIds, Usage, is_blank};
+use crate::json;
 use crate::model::{ModelFailure, ModelFailureKind, ModelReply, Stop, StreamEvent};
+use crate::text::{append, truncate};
 
 /// How many bytes an answer may have unless something else is [said](Accumulator::with_limit).
-pub const MAX_ANSWER_BYTES: usize = 8 << 20;
+/// While a text grows, it is there twice.
+pub const MAX_ANSWER_BYTES: usize = (2 << 20) + (256 << 10);
 
 /// How many tools an answer may ask for.
 pub const MAX_TOOL_CALLS: usize = 64;
 
-/// What a block counts beside its text, so that empty blocks don't come for nothing.
-const BLOCK_BYTES: usize = 64;
+/// What a block takes beside its text.
+const BLOCK_BYTES: usize = 512;
+
+/// What the arguments of all calls may weigh beyond the limit, for what holds their text.
+const INPUTS_ROOM: usize = 128 << 10;
+
+/// How much of a stop reason that nobody knows is told.
+const MAX_REASON_BYTES: usize = 100;
 
 /// An answer as far as it has arrived.
 #[derive(Clone, Debug)]
@@ -170,7 +180,8 @@ impl Accumulator {
     }
 
     fn unsupported(&self, reason: &str) -> ModelFailure {
-        let message = format!("the model stopped with {reason}, which is not supported");
+        let shown = truncate(reason, MAX_REASON_BYTES);
+        let message = format!("the model stopped with {shown}, which is not supported");
         let paused = reason == StopReason::PauseTurn.as_str();
         ModelFailure {
             stop_reason: paused.then_some(StopReason::PauseTurn),
@@ -182,13 +193,13 @@ impl Accumulator {
         self.weigh(bytes_of(&event))?;
         match event {
             StreamEvent::Text { index, text: more } => match self.open(index, Draft::text)? {
-                Draft::Text { text, .. } => text.push_str(&more),
+                Draft::Text { text, .. } => append(text, &more),
                 Draft::Thinking { .. } | Draft::Call { .. } | Draft::Whole(_) => {
                     return Err(Nonsense::OtherKind(index));
                 }
             },
             StreamEvent::Thinking { index, text } => {
-                self.open_thinking(index)?.0.push_str(&text);
+                append(self.open_thinking(index)?.0, &text);
             }
             StreamEvent::Signature { index, signature } => {
                 *self.open_thinking(index)?.1 = signature;
@@ -212,7 +223,7 @@ impl Accumulator {
                 self.begin(index, Draft::call(id, name))?;
             }
             StreamEvent::ToolInput { index, json: more } => match self.begun(index)? {
-                Draft::Call { json, .. } => json.push_str(&more),
+                Draft::Call { json, .. } => append(json, &more),
                 Draft::Text { .. } | Draft::Thinking { .. } | Draft::Whole(_) => {
                     return Err(Nonsense::OtherKind(index));
                 }
@@ -279,6 +290,7 @@ impl Accumulator {
     fn reply(mut self, reason: StopReason) -> ModelReply {
         let mut ids = UniqueIds::default();
         let mut invalid_inputs = BTreeMap::new();
+        let mut budget = self.limit.saturating_add(INPUTS_ROOM);
         let mut content = Vec::with_capacity(self.blocks.len());
         for (index, draft) in mem::take(&mut self.blocks) {
             match draft {
@@ -313,10 +325,11 @@ impl Accumulator {
                     } else {
                         ids.claim(&id)
                     };
-                    let input = read_input(&json).unwrap_or_else(|| {
+                    let input = read_input(&json, budget).unwrap_or_else(|| {
                         invalid_inputs.insert(id.clone(), json);
                         Map::new()
                     });
+                    budget = budget.saturating_sub(json::weight_of_members(&input));
                     content.push(Block::ToolUse {
                         id,
                         name,
@@ -386,9 +399,10 @@ fn bytes_of(event: &StreamEvent) -> usize {
         StreamEvent::ToolUse { id, name, .. } => id.len() + name.len(),
         StreamEvent::ToolInput { json, .. } => json.len(),
         StreamEvent::Provider { data, .. } | StreamEvent::Attach { data, .. } => {
-            data.data.to_string().len()
+            data.provider.len() + data.model.len() + json::weight(&data.data)
         }
-        StreamEvent::Usage(_) | StreamEvent::Stop(_) => 0,
+        StreamEvent::Stop(Stop::Unsupported(reason)) => reason.len(),
+        StreamEvent::Usage(_) | StreamEvent::Stop(Stop::Answer(_) | Stop::ContextExceeded) => 0,
     }
 }
 

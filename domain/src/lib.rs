@@ -22,6 +22,7 @@ pub mod event;
 mod fixtures;
 pub mod id;
 pub mod journal;
+pub mod json;
 pub mod layers;
 pub mod memory;
 pub mod middleware;

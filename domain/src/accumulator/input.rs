@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::text::mend_json;
+use crate::json;
 
-/// The arguments in `json`, `None` if they are not an object. Providers send nothing or `null` for no
-/// arguments, put `null` before them, and encode them twice.
-pub(super) fn read_input(json: &str) -> Option<Map<String, Value>> {
+/// The arguments in `json`, `None` if they are not an object or weigh more than `budget`. Providers send
+/// nothing or `null` for no arguments, put `null` before them, and encode them twice.
+pub(super) fn read_input(json: &str, budget: usize) -> Option<Map<String, Value>> {
     let json = json.trim();
     let json = match json.strip_prefix("null").map(str::trim_start) {
         Some(rest) if rest.is_empty() || rest.starts_with('{') => rest,
@@ -15,9 +15,9 @@ pub(super) fn read_input(json: &str) -> Option<Map<String, Value>> {
     if json.is_empty() {
         return Some(Map::new());
     }
-    match parse(json)? {
+    match json::read(json, budget).ok()? {
         Value::Object(input) => Some(input),
-        Value::String(encoded) => match parse(&encoded)? {
+        Value::String(encoded) => match json::read(&encoded, budget).ok()? {
             Value::Object(input) => Some(input),
             Value::Null
             | Value::Bool(_)
@@ -29,15 +29,14 @@ pub(super) fn read_input(json: &str) -> Option<Map<String, Value>> {
     }
 }
 
-fn parse(json: &str) -> Option<Value> {
-    serde_json::from_str(&mend_json(json)).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// More than any arguments of these tests weigh.
+    const PLENTY: usize = 1 << 20;
 
     #[test]
     fn arguments_are_read_as_providers_send_them() {
@@ -55,7 +54,7 @@ mod tests {
         ];
 
         for (json, expected) in table {
-            assert_eq!(read_input(json).map(Value::Object), Some(expected));
+            assert_eq!(read_input(json, PLENTY).map(Value::Object), Some(expected));
         }
     }
 
@@ -72,7 +71,17 @@ mod tests {
             r#""[1]""#,
             r#""\"{}\"""#,
         ] {
-            assert_eq!(read_input(json), None);
+            assert_eq!(read_input(json, PLENTY), None);
+        }
+    }
+
+    #[test]
+    fn arguments_that_weigh_too_much_can_not_be_read() {
+        let weight = json::weight(&json!({"x": [1, 2]}));
+
+        for json in [r#"{"x":[1,2]}"#, r#""{\"x\":[1,2]}""#] {
+            assert!(read_input(json, weight).is_some(), "{json}");
+            assert_eq!(read_input(json, weight - 1), None, "{json}");
         }
     }
 }

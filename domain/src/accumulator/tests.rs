@@ -283,13 +283,13 @@ fn events_that_do_not_follow_are_refused() {
 
 #[test]
 fn an_answer_is_limited_in_bytes_blocks_and_calls() {
-    let mut small = Accumulator::with_limit("call", 100);
+    let mut small = Accumulator::with_limit("call", BLOCK_BYTES + 36);
     assert_eq!(small.push(text(0, &"a".repeat(36))), Ok(()));
     let failure = small.push(text(0, "b")).expect_err("too large");
     assert_eq!(failure.kind, ModelFailureKind::Protocol);
     assert_eq!(failure.partial, [Block::text("a".repeat(36))]);
 
-    let mut many = Accumulator::with_limit("call", 100);
+    let mut many = Accumulator::with_limit("call", BLOCK_BYTES);
     assert_eq!(many.push(text(0, "")), Ok(()));
     assert_eq!(
         kind(many.push(text(1, ""))),
