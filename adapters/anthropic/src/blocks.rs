@@ -8,20 +8,28 @@
 //!   kept whole: what a delta brings is put into it, and arguments of a server's own tool are its input.
 //!   If those are cut off, the block is none.
 //! * A delta of an unknown kind says nothing of a block that hango knows.
+//! * What waits here for the end of its block weighs half a MiB at most.
 
 use std::collections::BTreeMap;
 use std::mem;
 
 use hango_domain::conversation::ProviderData;
+use hango_domain::json;
 use hango_domain::model::StreamEvent;
-use hango_domain::text::mend_json;
-use serde_json::map::Entry;
+use hango_domain::text::append;
 use serde_json::{Map, Value};
 
 use crate::frame::Wrong;
+use crate::members::{added, is_nothing, kind, length_of, merge, optional, required, with_input};
 
 /// How many blocks may be open at once; the protocol has one.
 const MAX_OPEN: usize = 64;
+
+/// What all open blocks may hold back, as [`json::weight`] counts it.
+const MAX_HELD: usize = 512 << 10;
+
+const HOLDS_TOO_MUCH: Wrong =
+    Wrong::Corrupt("that brings more than 512 KiB of what waits for the end of a block");
 
 /// The blocks of one answer.
 #[derive(Debug)]
@@ -43,6 +51,8 @@ struct Open {
     /// Whether it was told of.
     is_told: bool,
     attached: Map<String, Value>,
+    /// What is held back of it.
+    weight: usize,
 }
 
 #[derive(Debug)]
@@ -79,6 +89,19 @@ impl Blocks {
         self.speaks
     }
 
+    /// Whether all that is held back is within its limit.
+    pub(crate) fn hold_little(&self) -> Result<(), Wrong> {
+        self.hold(0)
+    }
+
+    fn hold(&self, more: usize) -> Result<(), Wrong> {
+        let held: usize = self.open.values().map(|open| open.weight).sum();
+        if held.saturating_add(more) > MAX_HELD {
+            return Err(HOLDS_TOO_MUCH);
+        }
+        Ok(())
+    }
+
     /// A block begins.
     pub(crate) fn begin(
         &mut self,
@@ -86,7 +109,7 @@ impl Blocks {
         mut block: Map<String, Value>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Wrong> {
-        self.end(index, out);
+        self.end(index, out)?;
         if self.open.len() == MAX_OPEN {
             return Err(Wrong::Corrupt("that begins too many blocks at once"));
         }
@@ -97,6 +120,7 @@ impl Blocks {
             kind: Kind::Text,
             is_told: false,
             attached: Map::new(),
+            weight: 0,
         };
         match kind(&block)?.as_str() {
             "text" => open.text(optional(&mut block, "text")?, out),
@@ -130,6 +154,7 @@ impl Blocks {
         self.speaks |= matches!(open.kind, Kind::Text) && open.is_told;
         block.remove("type");
         block.retain(|_, value| !is_nothing(value));
+        open.weight = open.kind.weight() + json::weight_of_members(&block);
         open.attached = block;
         self.open.insert(index, open);
         Ok(())
@@ -142,13 +167,21 @@ impl Blocks {
         mut delta: Map<String, Value>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Wrong> {
-        let Some(open) = self.open.get_mut(&index) else {
+        let Some(open) = self.open.get(&index) else {
             return Err(Wrong::Corrupt("of a block that never began"));
         };
         let kind = kind(&delta)?;
+        let more = open.kept_of(&kind, &delta);
+        if more > 0 {
+            self.hold(more)?;
+        }
+        let Some(open) = self.open.get_mut(&index) else {
+            return Ok(());
+        };
+        open.weight += more;
         match (&mut open.kind, kind.as_str()) {
             (Kind::Kept { input, .. }, "input_json_delta") => {
-                input.push_str(&required(&mut delta, "partial_json")?);
+                append(input, &required(&mut delta, "partial_json")?);
             }
             (Kind::Kept { block, .. }, _) => merge(block, delta),
             (Kind::Text, "text_delta") => {
@@ -181,17 +214,19 @@ impl Blocks {
     }
 
     /// A block has ended, if it had begun.
-    pub(crate) fn end(&mut self, index: u32, out: &mut Vec<StreamEvent>) {
-        if let Some(open) = self.open.remove(&index) {
-            self.close(open, out);
+    pub(crate) fn end(&mut self, index: u32, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
+        match self.open.remove(&index) {
+            Some(open) => self.close(open, out),
+            None => Ok(()),
         }
     }
 
     /// Every block has ended.
-    pub(crate) fn end_all(&mut self, out: &mut Vec<StreamEvent>) {
+    pub(crate) fn end_all(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
         for open in mem::take(&mut self.open).into_values() {
-            self.close(open, out);
+            self.close(open, out)?;
         }
+        Ok(())
     }
 
     /// A block of text that is not the model's.
@@ -200,7 +235,7 @@ impl Blocks {
         out.push(StreamEvent::Text { index, text });
     }
 
-    fn close(&self, open: Open, out: &mut Vec<StreamEvent>) {
+    fn close(&self, open: Open, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
         let index = open.at;
         let attaches = match open.kind {
             Kind::Text => open.is_told && !open.attached.is_empty(),
@@ -209,13 +244,14 @@ impl Blocks {
             Kind::RedactedThinking => true,
             Kind::Call { input, has_delta } => {
                 if !has_delta && !input.is_null() {
-                    let json = input.to_string();
+                    let json = json::text(&input);
                     out.push(StreamEvent::ToolInput { index, json });
                 }
                 !open.attached.is_empty()
             }
             Kind::Kept { block, input } => {
-                if let Some(block) = with_input(block, &input) {
+                let block = with_input(block, &input, 2 * MAX_HELD);
+                if let Some(block) = block.map_err(|_| HOLDS_TOO_MUCH)? {
                     let data = self.own(block);
                     out.push(StreamEvent::Provider { index, data });
                 }
@@ -226,6 +262,7 @@ impl Blocks {
             let data = self.own(open.attached);
             out.push(StreamEvent::Attach { index, data });
         }
+        Ok(())
     }
 
     fn own(&self, members: Map<String, Value>) -> ProviderData {
@@ -238,6 +275,17 @@ impl Blocks {
 }
 
 impl Open {
+    /// What of a delta is held back, as it is counted.
+    fn kept_of(&self, kind: &str, delta: &Map<String, Value>) -> usize {
+        let weight_of = |name: &str| delta.get(name).map_or(0, json::weight);
+        match (&self.kind, kind) {
+            (Kind::Text, "citations_delta") => weight_of("citation"),
+            (Kind::Kept { .. }, "input_json_delta") => length_of(delta.get("partial_json")),
+            (Kind::Kept { block, .. }, _) => added(block, delta),
+            (Kind::Text | Kind::Thinking | Kind::RedactedThinking | Kind::Call { .. }, _) => 0,
+        }
+    }
+
     fn text(&mut self, text: String, out: &mut Vec<StreamEvent>) {
         if !text.is_empty() {
             self.is_told = true;
@@ -273,60 +321,12 @@ impl Open {
     }
 }
 
-/// What a block or a delta is.
-fn kind(members: &Map<String, Value>) -> Result<String, Wrong> {
-    match members.get("type") {
-        Some(Value::String(kind)) => Ok(kind.clone()),
-        _ => Err(Wrong::Corrupt("that does not say what it brings")),
-    }
-}
-
-/// A text that may be absent or null.
-fn optional(members: &mut Map<String, Value>, name: &str) -> Result<String, Wrong> {
-    match members.remove(name) {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text),
-        Some(_) => Err(Wrong::Corrupt("with a member of a wrong type")),
-    }
-}
-
-fn required(members: &mut Map<String, Value>, name: &str) -> Result<String, Wrong> {
-    match members.remove(name) {
-        Some(Value::String(text)) => Ok(text),
-        _ => Err(Wrong::Corrupt("that lacks what an event of its kind has")),
-    }
-}
-
-/// Whether a member says nothing.
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(list) => list.is_empty(),
-        _ => false,
-    }
-}
-
-/// Puts what a delta brings into a block: texts and lists grow, anything else is replaced.
-fn merge(block: &mut Map<String, Value>, delta: Map<String, Value>) {
-    for (name, more) in delta.into_iter().filter(|(name, _)| name != "type") {
-        match block.entry(name) {
-            Entry::Vacant(free) => {
-                free.insert(more);
-            }
-            Entry::Occupied(mut taken) => match (taken.get_mut(), more) {
-                (Value::String(text), Value::String(more)) => text.push_str(&more),
-                (Value::Array(list), Value::Array(more)) => list.extend(more),
-                (value, more) => *value = more,
-            },
+impl Kind {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Text | Self::Thinking | Self::RedactedThinking => 0,
+            Self::Call { input, .. } => json::weight(input),
+            Self::Kept { block, input } => json::weight_of_members(block) + input.len(),
         }
     }
-}
-
-/// A block with the arguments that came for it; `None` if they were cut off.
-fn with_input(mut block: Map<String, Value>, input: &str) -> Option<Map<String, Value>> {
-    if !input.is_empty() {
-        let input = serde_json::from_str(&mend_json(input)).ok()?;
-        block.insert("input".to_owned(), input);
-    }
-    Some(block)
 }

@@ -2,16 +2,17 @@
 //!
 //! * A known frame has the members that it must have; what else it has is passed over.
 //! * An unknown one is skipped: the protocol may add kinds of events at any time.
-//! * Anything else is corrupt, and ends the answer: a known frame without its members, or what is not
-//!   JSON at all. Were it skipped, a part of the answer would silently be missing.
+//! * Anything else is corrupt, and ends the answer: a known frame without its members, or no frame at
+//!   all. Were it skipped, a part of the answer would silently be missing.
 //!
 //! One that reports an error ends it too, with what it reports.
 
-use hango_domain::text::mend_json;
-use hango_provider_http::Event;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+/// No kind of event has a longer name.
+const MAX_KIND: usize = 100;
 
 /// One event of the stream.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) enum Frame {
     Stop,
     /// Nothing that says anything.
     Nothing,
+    /// One of a kind that is not known.
+    Unknown(String),
 }
 
 /// A whole answer, in place of a stream.
@@ -61,14 +64,6 @@ pub(crate) enum Wrong {
     Corrupt(&'static str),
     /// The server failed; the whole payload.
     Reported(Value),
-}
-
-/// What tells a frame's class.
-#[derive(Deserialize)]
-struct Head {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -105,46 +100,43 @@ struct Delta {
 }
 
 impl Frame {
-    /// Reads an event. Its `type` says what it is; where it has none, its name does.
-    pub(crate) fn read(event: &Event) -> Result<Self, Wrong> {
-        let data = event.data.trim();
-        // Gateways end their streams so, out of a habit from another protocol.
-        if data == "[DONE]" {
-            return Ok(Self::Stop);
+    /// The frame that a payload is. Its `type` says which; where it has none, the event's name does.
+    pub(crate) fn of(name: Option<&str>, payload: Value) -> Result<Self, Wrong> {
+        let kind = match (payload.is_object(), payload.get("type")) {
+            (true, None | Some(Value::Null)) => None,
+            (true, Some(Value::String(kind))) if kind.len() <= MAX_KIND => Some(kind.clone()),
+            (true, Some(_)) | (false, _) => return Err(LACKING),
+        };
+        let reports = payload.get("error").is_some_and(|it| !it.is_null());
+        if kind.is_none() && reports {
+            return Err(Wrong::Reported(payload));
         }
-        if data.is_empty() {
-            return Ok(Self::Nothing);
-        }
-        let json = mend_json(data);
-        let head: Head = parse(&json)?;
-        Ok(match head.kind.as_deref().or(event.name.as_deref()) {
+        Ok(match kind.as_deref().or(name) {
             Some("message_start") => Self::Start {
-                usage: parse::<Start>(&json)?.message.and_then(|it| it.usage),
+                usage: parse::<Start>(payload)?.message.and_then(|it| it.usage),
             },
             Some("content_block_start") => {
                 let BlockStart {
                     index,
                     content_block: block,
-                } = parse(&json)?;
+                } = parse(payload)?;
                 Self::BlockStart { index, block }
             }
             Some("content_block_delta") => {
-                let BlockDelta { index, delta } = parse(&json)?;
+                let BlockDelta { index, delta } = parse(payload)?;
                 Self::BlockDelta { index, delta }
             }
             Some("content_block_stop") => Self::BlockStop {
-                index: parse::<BlockStop>(&json)?.index,
+                index: parse::<BlockStop>(payload)?.index,
             },
             Some("message_delta") => {
-                let Delta { delta: end, usage } = parse(&json)?;
+                let Delta { delta: end, usage } = parse(payload)?;
                 Self::Delta { end, usage }
             }
             Some("message_stop") => Self::Stop,
-            Some("error") => return Err(Wrong::Reported(parse(&json)?)),
-            _ if head.kind.is_none() && head.error.is_some() => {
-                return Err(Wrong::Reported(parse(&json)?));
-            }
-            Some(_) | None => Self::Nothing,
+            Some("error") => return Err(Wrong::Reported(payload)),
+            Some("ping") | None => Self::Nothing,
+            Some(unknown) => Self::Unknown(unknown.to_owned()),
         })
     }
 }
@@ -157,13 +149,10 @@ impl End {
     }
 }
 
-/// Reads JSON as what it must be.
-fn parse<T: DeserializeOwned>(json: &str) -> Result<T, Wrong> {
-    serde_json::from_str(json).map_err(|error| {
-        Wrong::Corrupt(if error.is_data() {
-            "that lacks what an event of its kind has"
-        } else {
-            "that is not JSON"
-        })
-    })
+/// A frame without what it must have.
+const LACKING: Wrong = Wrong::Corrupt("that lacks what an event of its kind has");
+
+/// Takes a payload for what it must be.
+fn parse<T: DeserializeOwned>(payload: Value) -> Result<T, Wrong> {
+    serde_json::from_value(payload).map_err(|_| LACKING)
 }

@@ -6,7 +6,7 @@
 //! * `request` is the way out;
 //! * `frame` tells an event's class: known, unknown, or corrupt;
 //! * `mapping` turns frames into hango's [`StreamEvent`](hango_domain::model::StreamEvent)s: `blocks`
-//!   puts the answer's blocks together, `bill` what they cost.
+//!   puts the answer's blocks together out of their `members`, `bill` what they cost.
 //!
 //! What hango has no word for is kept: members of a block beside those it knows, and whole blocks of
 //! other kinds. All of it goes back where it came from, to the same provider as the same model, and
@@ -16,6 +16,7 @@ mod bill;
 mod blocks;
 mod frame;
 mod mapping;
+mod members;
 mod provider;
 mod quirk;
 mod request;

@@ -7,7 +7,6 @@
 
 use hango_domain::conversation::StopReason;
 use hango_domain::model::{ModelFailure, Stop, StreamEvent};
-use hango_domain::text::mend_json;
 use hango_provider_http::{Dialect, Event, Flow, Origin, error_of};
 use serde_json::Value;
 
@@ -38,12 +37,27 @@ impl Mapping {
 
 impl Dialect for Mapping {
     fn event(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, ModelFailure> {
-        self.read(event, out)
-            .map_err(|wrong| self.failure(wrong, "an event", &event.data))
+        let data = event.data.trim();
+        // Gateways end their streams so, out of a habit from another protocol.
+        if data == "[DONE]" {
+            return Ok(Flow::Done);
+        }
+        if data.is_empty() {
+            return Ok(Flow::More);
+        }
+        let payload = self.origin.read("an event", data)?;
+        let frame = Frame::of(event.name.as_deref(), payload);
+        if let Ok(Frame::Unknown(kind)) = &frame {
+            self.origin.passes_over(kind, data.len());
+        }
+        frame
+            .and_then(|frame| self.take(frame, out))
+            .map_err(|wrong| self.failure(wrong, "an event", data))
     }
 
     fn whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        self.read_whole(body, out)
+        let payload = self.origin.read("a document", body)?;
+        self.take_whole(payload, out)
             .map_err(|wrong| self.failure(wrong, "a document", body))
     }
 
@@ -56,36 +70,37 @@ impl Dialect for Mapping {
 }
 
 impl Mapping {
-    fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
-        match Frame::read(event)? {
+    fn take(&mut self, frame: Frame, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
+        match frame {
             Frame::Start { usage } => self.costs(usage, out),
-            Frame::BlockStart { index, block } => self.blocks.begin(index, block, out)?,
+            Frame::BlockStart { index, block } => {
+                self.blocks.begin(index, block, out)?;
+                self.blocks.hold_little()?;
+            }
             Frame::BlockDelta { index, delta } => self.blocks.delta(index, delta, out)?,
-            Frame::BlockStop { index } => self.blocks.end(index, out),
+            Frame::BlockStop { index } => self.blocks.end(index, out)?,
             Frame::Delta { end, usage } => {
                 self.costs(usage, out);
-                self.ends(&end, out);
+                self.ends(&end, out)?;
             }
             Frame::Stop => return Ok(Flow::Done),
-            Frame::Nothing => {}
+            Frame::Nothing | Frame::Unknown(_) => {}
         }
         Ok(Flow::More)
     }
 
-    fn read_whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
-        let no_message = |_| Wrong::Corrupt("that is no message");
-        let value: Value = serde_json::from_str(&mend_json(body)).map_err(no_message)?;
-        if error_of(&value).is_some() {
-            return Err(Wrong::Reported(value));
+    fn take_whole(&mut self, payload: Value, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
+        if error_of(&payload).is_some() {
+            return Err(Wrong::Reported(payload));
         }
-        let whole: Whole = serde_json::from_value(value).map_err(no_message)?;
+        let whole: Result<Whole, _> = serde_json::from_value(payload);
+        let whole = whole.map_err(|_| Wrong::Corrupt("that is no message"))?;
         for (index, block) in (0..).zip(whole.content) {
             self.blocks.begin(index, block, out)?;
-            self.blocks.end(index, out);
+            self.blocks.end(index, out)?;
         }
         self.costs(whole.usage, out);
-        self.ends(&whole.end, out);
-        Ok(())
+        self.ends(&whole.end, out)
     }
 
     fn costs(&mut self, usage: Option<Value>, out: &mut Vec<StreamEvent>) {
@@ -95,12 +110,12 @@ impl Mapping {
         }
     }
 
-    fn ends(&mut self, end: &End, out: &mut Vec<StreamEvent>) {
+    fn ends(&mut self, end: &End, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
         let reason = end.stop_reason.as_deref().unwrap_or_default();
         if reason.is_empty() || self.stopped {
-            return;
+            return Ok(());
         }
-        self.blocks.end_all(out);
+        self.blocks.end_all(out)?;
         let stop = stop(reason);
         if stop == Stop::Answer(StopReason::Refusal)
             && !self.blocks.speaks()
@@ -110,6 +125,7 @@ impl Mapping {
         }
         self.stopped = true;
         out.push(StreamEvent::Stop(stop));
+        Ok(())
     }
 
     fn failure(&self, wrong: Wrong, what: &str, text: &str) -> ModelFailure {

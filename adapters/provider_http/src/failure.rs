@@ -3,15 +3,22 @@
 //! * The status decides; where there is none, the error's own code does, then its type, then its words.
 //! * A rate limit passes, a quota does not: a 429 that speaks of a quota and does not say when to come
 //!   back is final.
-//! * What people read is short, on one line, and free of the key.
+//! * What people read is short, on one line, and free of the key. Of what a server says, no more than a
+//!   few KiB are looked at.
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
+use hango_domain::json::{self, Unreadable};
 use hango_domain::model::{ModelFailure, ModelFailureKind};
 use http::{HeaderMap, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
+
+use crate::wire::{MAX_READ, size};
+
+/// How much of what a server said is looked at.
+const MAX_HEARD: usize = 8 << 10;
 
 /// How much of what a server said is shown.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -80,6 +87,29 @@ impl Origin {
         self.failure(ModelFailureKind::Protocol, &message)
     }
 
+    /// Reads JSON that the server sent; `what` it is must not be. Half a surrogate pair is no failure.
+    pub fn read(&self, what: &str, json: &str) -> Result<Value, ModelFailure> {
+        json::read(json, MAX_READ).map_err(|unreadable| match unreadable {
+            Unreadable::NotJson => self.garbled(&format!("{what} that is not JSON"), json),
+            Unreadable::TooLarge(limit) => {
+                let message = format!("sent {what} that takes more than {} to read", size(limit));
+                self.failure(ModelFailureKind::Protocol, &message)
+            }
+        })
+    }
+
+    /// Notes that an event of a kind that nobody knows was passed over: the protocol may have new ones.
+    /// What is in it stays unsaid.
+    pub fn passes_over(&self, kind: &str, bytes: usize) {
+        let (provider, kind) = (self.provider.as_str(), self.quote(kind, MAX_ID_CHARS));
+        tracing::debug!(
+            provider,
+            kind,
+            bytes,
+            "passed over an event of an unknown kind"
+        );
+    }
+
     /// What `payload` reports, which came within a stream, or in place of an answer.
     #[must_use]
     pub fn reported(&self, payload: &Value) -> ModelFailure {
@@ -94,10 +124,10 @@ impl Origin {
         body: &str,
     ) -> ModelFailure {
         let wait = retry_after(headers);
-        let payload = match serde_json::from_str(body) {
+        let payload = match json::read(body, MAX_READ) {
             Ok(json) => json,
             Err(_) if is_html(body) => Value::Null,
-            Err(_) => Value::from(body),
+            Err(_) => Value::from(beginning(body)),
         };
         self.judged(Some(status.as_u16()), &payload, wait)
     }
@@ -107,7 +137,7 @@ impl Origin {
         let code = member(error, "code");
         let status = status.or_else(|| code.parse().ok().filter(|code| (400..600).contains(code)));
         let text = match error {
-            Value::String(text) => text.clone(),
+            Value::String(text) => beginning(text).to_owned(),
             _ => member(error, "message"),
         };
         let class = member(error, "type");
@@ -145,12 +175,18 @@ impl Origin {
     /// put the key into every log.
     fn quote(&self, text: &str, max_chars: usize) -> String {
         let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
-        let text = secrets
-            .filter(|secret| !secret.is_empty())
-            .fold(text.to_owned(), |text, secret| {
-                text.replace(secret, "[key]")
-            });
-        one_line(&text, max_chars)
+        let secrets = secrets.filter(|secret| !secret.is_empty());
+        let heard = beginning(text);
+        let mut shown = secrets.clone().fold(heard.to_owned(), |text, secret| {
+            text.replace(secret, "[key]")
+        });
+        if heard.len() >= MAX_HEARD - 3 {
+            // It may end with the beginning of one.
+            let longest = secrets.map(str::len).max().unwrap_or(0);
+            let end = shown.len().saturating_sub(longest);
+            shown.truncate(shown.floor_char_boundary(end));
+        }
+        one_line(&shown, max_chars)
     }
 }
 
@@ -216,10 +252,15 @@ fn any(needles: &[&str], text: &str) -> bool {
     needles.iter().any(|needle| text.contains(needle))
 }
 
-/// A member as text; empty if there is none.
+/// As much of a text as is looked at.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_HEARD)]
+}
+
+/// The beginning of a member as text; empty if there is none.
 fn member(value: &Value, name: &str) -> String {
     match value.get(name) {
-        Some(Value::String(text)) => text.clone(),
+        Some(Value::String(text)) => beginning(text).to_owned(),
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
     }

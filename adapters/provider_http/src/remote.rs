@@ -18,6 +18,9 @@ use crate::failure::{Origin, is_html};
 use crate::settings::{Settings, SettingsError};
 use crate::wire::{self, Dialect, Patience};
 
+/// How many bytes of a stream may be on their way, and wait here until they are read.
+const WINDOW: u32 = 256 << 10;
+
 /// What requests of one protocol look like from outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
@@ -51,6 +54,7 @@ impl Remote {
             .default_headers(headers(settings, protocol)?)
             .connect_timeout(settings.connect_timeout)
             .redirect(Policy::none())
+            .http2_initial_stream_window_size(WINDOW)
             .build()
             .map_err(|source| SettingsError::Client {
                 name: settings.name.clone(),
@@ -102,7 +106,7 @@ impl Remote {
         let content_type = header(&response, CONTENT_TYPE.as_str()).unwrap_or_default();
         let body = response.bytes_stream();
         if content_type.contains("json") || content_type.contains("html") {
-            let text = wire::text(body, origin.clone(), patience).await?;
+            let text = wire::text(body, origin.clone(), patience, wire::MAX_EVENT).await?;
             if is_html(&text) {
                 let message = "answered with a page instead of a stream";
                 return Err(origin.failure(ModelFailureKind::Unavailable, message));
@@ -139,7 +143,8 @@ impl Remote {
             first_byte: Instant::now() + self.idle_timeout,
             idle: self.idle_timeout,
         };
-        let body = wire::text(response.bytes_stream(), origin.clone(), patience);
+        let body = response.bytes_stream();
+        let body = wire::text(body, origin.clone(), patience, wire::MAX_REFUSAL);
         let body = timeout(self.idle_timeout, body).await;
         origin.refused(
             status,

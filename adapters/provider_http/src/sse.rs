@@ -10,6 +10,7 @@
 use std::mem;
 
 use bytes::{Buf, Bytes};
+use hango_domain::text::{append, room};
 use thiserror::Error;
 
 /// What some servers begin a text with.
@@ -109,10 +110,13 @@ impl Decoder {
         }
         let end = self.input.iter().position(|byte| b"\r\n".contains(byte));
         let more = &self.input[..end.unwrap_or(self.input.len())];
-        let waiting = self.line.len() + self.data.as_ref().map_or(0, String::len);
+        let fields = [&self.name, &self.data].into_iter().flatten();
+        let waiting = self.line.len() + fields.map(String::len).sum::<usize>();
         if waiting + more.len() > self.limit {
             return Err(Corrupt::TooLong(self.limit));
         }
+        let (length, capacity) = (self.line.len(), self.line.capacity());
+        self.line.reserve_exact(room(length, capacity, more.len()));
         self.line.extend_from_slice(more);
         let Some(end) = end else {
             self.input.clear();
@@ -144,13 +148,16 @@ impl Decoder {
                 line.drain(..value);
                 match &mut self.data {
                     Some(data) => {
-                        data.push('\n');
-                        data.push_str(&line);
+                        append(data, "\n");
+                        append(data, &line);
                     }
                     None => self.data = Some(line),
                 }
             }
-            "event" => self.name = Some(line.split_off(value)),
+            "event" => {
+                line.drain(..value);
+                self.name = Some(line);
+            }
             "id" | "retry" => {}
             unknown if value > name && is_name(unknown) => {}
             _ => return Err(Corrupt::NoField(line)),

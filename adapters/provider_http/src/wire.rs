@@ -2,8 +2,10 @@
 //!
 //! * The first byte has a time of its own; after it, no two may be further apart than the idle timeout.
 //!   Comments are bytes too, but keep a stream without data alive for three idle timeouts at most.
-//! * An event has at most 4 MiB, and so has a body that is no stream; a stream has at most 64, in at most
-//!   half a million events. No more than one event is held at a time.
+//! * An event has a little more than 2 MiB at most, and so has a body that is no stream; a stream has at
+//!   most 64, in at most half a million events. No more than one event is held at a time.
+//! * So nothing that a server sends takes more than 8 MiB of memory: one event that grows and is moved, or
+//!   its text and what is read of it, beside an answer that has arrived.
 //! * An event that lacks its blank line at the end of the file counts.
 //! * Once the stop is known, a stream that breaks, falls silent or is cut off within an event has merely
 //!   ended.
@@ -16,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt};
 use hango_domain::model::{ModelFailure, ModelFailureKind, StreamEvent};
+use hango_domain::text::room;
 use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Origin;
@@ -24,8 +27,15 @@ use crate::sse::{Corrupt, Decoder, Event};
 /// The most bytes that a stream may have. A server may need hundreds of them for each token.
 const MAX_STREAM: usize = 64 << 20;
 
-/// The most bytes that one event, or a body that is no stream, may have.
-const MAX_EVENT: usize = 4 << 20;
+/// The most bytes that one event, or a body that is no stream, may have: 2 MiB of arguments in one piece,
+/// and what is around them.
+pub(crate) const MAX_EVENT: usize = (2 << 20) + (64 << 10);
+
+/// The most memory that may be taken by what is read of one event.
+pub(crate) const MAX_READ: usize = MAX_EVENT + (64 << 10);
+
+/// The most bytes of a refusal that are read.
+pub(crate) const MAX_REFUSAL: usize = 64 << 10;
 
 /// The most events that a stream may have.
 const MAX_EVENTS: u32 = 500_000;
@@ -107,17 +117,26 @@ pub(crate) async fn text<B, E>(
     body: B,
     origin: Origin,
     patience: Patience,
+    limit: usize,
 ) -> Result<String, ModelFailure>
 where
     B: Stream<Item = Result<Bytes, E>> + Send,
     E: std::error::Error + 'static,
 {
-    let mut bytes = std::pin::pin!(limited(body, origin, patience, MAX_EVENT));
+    let mut bytes = std::pin::pin!(limited(body, origin, patience, limit));
     let mut all = Vec::new();
     while let Some(more) = bytes.next().await {
-        all.extend_from_slice(&more?);
+        let more = more?;
+        all.reserve_exact(room(all.len(), all.capacity(), more.len()));
+        all.extend_from_slice(&more);
     }
-    Ok(String::from_utf8_lossy(&all).into_owned())
+    Ok(String::from_utf8(all).unwrap_or_else(|error| lossy(error.as_bytes(), limit)))
+}
+
+/// The beginning of a text that is not UTF-8; three times as long as its bytes, at worst.
+fn lossy(bytes: &[u8], limit: usize) -> String {
+    let beginning = &bytes[..bytes.len().min(limit / 4)];
+    String::from_utf8_lossy(beginning).into_owned()
 }
 
 struct Answer<D> {
@@ -228,12 +247,21 @@ where
             };
             let taken = before + chunk.len();
             if taken > limit {
-                let message = format!("sent an answer of more than {} MiB", limit >> 20);
+                let message = format!("sent an answer of more than {}", size(limit));
                 return Err(origin.failure(ModelFailureKind::Protocol, &message));
             }
             Ok(Some((chunk, (body, Instant::now() + patience.idle, taken))))
         }
     })
+}
+
+/// A limit as people read it.
+pub(crate) fn size(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) {
+        format!("{} MiB", bytes >> 20)
+    } else {
+        format!("{} KiB", bytes >> 10)
+    }
 }
 
 impl Origin {
@@ -245,7 +273,7 @@ impl Origin {
         match corrupt {
             Corrupt::NoField(line) => self.garbled("a line that is no event stream's", line),
             Corrupt::TooLong(limit) => {
-                let message = format!("sent an event of more than {} MiB", limit >> 20);
+                let message = format!("sent an event of more than {}", size(*limit));
                 self.failure(ModelFailureKind::Protocol, &message)
             }
             Corrupt::NotUtf8 => {

@@ -101,7 +101,7 @@ async fn t7_a_long_event_is_read_and_an_endless_one_is_not() {
     let too_long = || {
         failed(
             ModelFailureKind::Protocol,
-            "sent an event of more than 4 MiB",
+            "sent an event of more than 2112 KiB",
         )
     };
 
@@ -109,7 +109,7 @@ async fn t7_a_long_event_is_read_and_an_endless_one_is_not() {
         read_pieces(event(2 << 20)).await[..],
         [Ok(_), Ok(_)]
     ));
-    assert_eq!(read_pieces(event(5 << 20)).await, [too_long()]);
+    assert_eq!(read_pieces(event(3 << 20)).await, [too_long()]);
     let endless = Bytes::from(vec![b'x'; 1 << 20]);
     assert_eq!(read_pieces(vec![endless; 9]).await, [too_long()]);
 }
@@ -137,9 +137,9 @@ async fn a_body_that_is_no_stream_is_limited_in_bytes() {
         idle: IDLE,
     };
 
-    let read = text(body, origin(), patience).await;
+    let read = text(body, origin(), patience, MAX_EVENT).await;
 
-    let message = "provider local sent an answer of more than 4 MiB";
+    let message = "provider local sent an answer of more than 2112 KiB";
     assert_eq!(
         read,
         Err(ModelFailure::new(ModelFailureKind::Protocol, message))
