@@ -61,7 +61,7 @@ impl Provider for OpenAiProvider {
         match &self.requests {
             Requests::Chat(requests) => {
                 let body = requests.body(&call);
-                let mapping = |origin| chat::Mapping::new(origin, call.model);
+                let mapping = |origin| requests.mapping(origin, call);
                 self.remote.ask(&body, mapping).await
             }
         }

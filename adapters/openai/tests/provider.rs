@@ -6,7 +6,8 @@ use futures::StreamExt;
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Role, StopReason};
 use hango_domain::model::{ModelCall, ModelFailure, ModelFailureKind, ModelReply};
-use hango_openai::{Api, OpenAiProvider, Settings, SettingsError};
+use hango_domain::tool::{ToolDef, schema};
+use hango_openai::{Api, OpenAiProvider, Quirk, Settings, SettingsError};
 use hango_ports::Provider;
 use hango_provider_http::testing;
 use http::HeaderMap;
@@ -52,6 +53,11 @@ fn provider(url: &Url) -> OpenAiProvider {
 fn call() -> ModelCall {
     let mut call = testing::call(vec![(Role::User, vec![Block::text("hi")])]);
     call.max_tokens = Some(64);
+    call.tools = vec![ToolDef {
+        name: "f".to_owned(),
+        description: String::new(),
+        parameters: schema::object([]),
+    }];
     call
 }
 
@@ -204,6 +210,65 @@ async fn a_server_that_is_busy_says_when_to_come_back() {
     let failure = failure.expect_err("busy");
     assert_eq!(failure.kind, ModelFailureKind::Unavailable);
     assert_eq!(failure.retry_after, Some(Duration::from_secs(7)));
+}
+
+#[tokio::test]
+async fn l11_a_call_that_the_server_could_not_parse_may_be_tried_again_and_is_told_of() {
+    let message = "Failed to parse input at pos 184: <tool_call>";
+    let error = json!({"error": {"code": 500, "message": message, "type": "server_error"}});
+
+    let failure = answered(
+        "500 Internal Server Error",
+        "content-type: application/json",
+        &error.to_string(),
+    )
+    .await;
+
+    let failure = failure.expect_err("an error");
+    assert!(failure.kind.is_retryable());
+    assert!(failure.message.ends_with(message), "{failure}");
+}
+
+#[tokio::test]
+async fn o20_the_limit_that_was_sent_is_the_one_that_cuts_off() {
+    let function = json!({"name": "f", "arguments": "{\"x\": "});
+    let call = json!({"index": 0, "id": "a", "function": function});
+    let events = [
+        json!({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}),
+        json!({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 32}}),
+    ];
+    let stream: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+    let stop_reason = async |limit: Option<u32>| {
+        let (url, _served) = server(vec![response("200 OK", EVENT_STREAM, &stream)]).await;
+        let mut settings = settings(&url);
+        let limit = limit.map(|limit| ("max_completion_tokens".to_owned(), limit.into()));
+        settings.extra_body.extend(limit);
+        let provider = OpenAiProvider::new(settings, Api::ChatCompletions, &[]);
+        let reply = ask(&provider.expect("a provider")).await;
+        reply.expect("whole").stop_reason
+    };
+
+    assert_eq!(stop_reason(None).await, StopReason::ToolUse);
+    assert_eq!(stop_reason(Some(32)).await, StopReason::MaxTokens);
+}
+
+#[tokio::test]
+async fn l12_and_l25_quirks_of_the_answer_are_heard() {
+    let text = "<think>hm</think><tool_call>{\"name\":\"f\"}</tool_call>";
+    let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    let stream = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+    let (url, _served) = server(vec![response("200 OK", EVENT_STREAM, &stream)]).await;
+    let quirks = [Quirk::CallsInText, Quirk::ThinkTags];
+    let provider = OpenAiProvider::new(settings(&url), Api::ChatCompletions, &quirks);
+
+    let reply = ask(&provider.expect("a provider")).await.expect("whole");
+
+    let [Block::Thinking { thinking, .. }, call] = reply.content.as_slice() else {
+        panic!("{reply:?}");
+    };
+    assert_eq!(thinking, "hm");
+    assert_eq!(call.tool_use_id(), Some("call_1_3"));
+    assert_eq!(reply.stop_reason, StopReason::ToolUse);
 }
 
 #[tokio::test]

@@ -16,18 +16,26 @@
 use std::mem;
 
 use hango_domain::model::StreamEvent;
-use serde_json::Value;
 
-use super::chunk::CallDelta;
+use super::chunk::{CallDelta, FunctionDelta};
 
 /// How many calls one answer may hold, so that looking one up stays cheap.
 const MAX_CALLS: usize = 256;
+
+/// The most bytes of arguments that wait for their call's name.
+const MAX_WAITING: usize = 1 << 20;
+
+/// How many bytes of arguments are kept, to look at when the answer has ended. No answer that a limit cut
+/// off has more.
+const MAX_KEPT: usize = 512 << 10;
 
 /// The calls of one answer, in the order of their first fragments.
 #[derive(Debug)]
 pub(crate) struct Calls {
     first_block: u32,
     calls: Vec<Call>,
+    /// How many bytes of arguments were kept; `None` if there were too many.
+    kept: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -42,11 +50,13 @@ struct Call {
     waiting: String,
     /// Whether arguments came.
     has_input: bool,
+    /// All of them.
+    kept: String,
 }
 
-/// The answer asks for more tools than anybody would execute.
+/// The answer asks for more than anybody would execute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct TooMany;
+pub(crate) struct TooMuch;
 
 impl Calls {
     /// No calls yet; the first one's block will have this number.
@@ -54,6 +64,7 @@ impl Calls {
         Self {
             first_block,
             calls: Vec::new(),
+            kept: Some(0),
         }
     }
 
@@ -65,14 +76,13 @@ impl Calls {
     /// Takes in a fragment. Returns the block that it belongs to, once that call is told of.
     pub(crate) fn push(
         &mut self,
-        delta: CallDelta,
+        delta: CallDelta<'_>,
         out: &mut Vec<StreamEvent>,
-    ) -> Result<Option<u32>, TooMany> {
+    ) -> Result<Option<u32>, TooMuch> {
         let id = delta.id.unwrap_or_default();
-        let (name, arguments) = match delta.function {
-            Some(function) => (function.name.unwrap_or_default(), function.arguments),
-            None => (String::new(), None),
-        };
+        let arguments = delta.function.as_ref().map(FunctionDelta::arguments);
+        let name = delta.function.and_then(|function| function.name);
+        let name = name.unwrap_or_default();
         let (id, name) = (id.trim(), name.trim());
 
         let at = match self.find(delta.index, id, name) {
@@ -80,21 +90,35 @@ impl Calls {
             None => self.open()?,
         };
         let block = self.block(at);
+        let arguments = self.keep(at, arguments.unwrap_or_default());
         let call = &mut self.calls[at];
         call.index = delta.index.or(call.index);
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
-        if call.name.is_empty() && !name.is_empty() {
-            name.clone_into(&mut call.name);
-            out.push(StreamEvent::ToolUse {
-                index: block,
-                id: call.id.clone(),
-                name: call.name.clone(),
-            });
-        }
-        call.input(block, arguments, out);
+        call.named(block, name, out);
+        call.input(block, arguments, out)?;
         Ok((!call.name.is_empty()).then_some(block))
+    }
+
+    /// Takes in a call that came whole and has no id.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        arguments: String,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), TooMuch> {
+        let at = self.open()?;
+        let block = self.block(at);
+        let arguments = self.keep(at, arguments);
+        self.calls[at].named(block, name, out);
+        self.calls[at].input(block, arguments, out)
+    }
+
+    /// Whether one of the calls, by its name and its arguments, is such a one; not if they were too long.
+    pub(crate) fn any(&self, is_such: impl Fn(&str, &str) -> bool) -> bool {
+        let mut calls = self.calls.iter().filter(|call| !call.name.is_empty());
+        self.kept.is_some() && calls.any(|call| is_such(&call.name, &call.kept))
     }
 
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
@@ -120,9 +144,25 @@ impl Calls {
         }
     }
 
-    fn open(&mut self) -> Result<usize, TooMany> {
+    /// Keeps more of a call's arguments, and hands them on.
+    fn keep(&mut self, at: usize, mut more: String) -> String {
+        let call = &mut self.calls[at];
+        // No object begins so: it is a server's word for "none", or for "not yet".
+        if !call.has_input && more.starts_with("null") {
+            more.drain(.."null".len());
+        }
+        call.has_input |= !more.is_empty();
+        let kept = self.kept.map(|kept| kept + more.len());
+        self.kept = kept.filter(|kept| *kept <= MAX_KEPT);
+        if self.kept.is_some() {
+            call.kept.push_str(&more);
+        }
+        more
+    }
+
+    fn open(&mut self) -> Result<usize, TooMuch> {
         if self.calls.len() == MAX_CALLS {
-            return Err(TooMany);
+            return Err(TooMuch);
         }
         self.calls.push(Call {
             index: None,
@@ -130,6 +170,7 @@ impl Calls {
             name: String::new(),
             waiting: String::new(),
             has_input: false,
+            kept: String::new(),
         });
         Ok(self.calls.len() - 1)
     }
@@ -147,23 +188,39 @@ impl Call {
         name.is_empty() || self.name.is_empty() || repeated
     }
 
-    fn input(&mut self, block: u32, arguments: Option<Value>, out: &mut Vec<StreamEvent>) {
-        let mut json = match arguments {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::String(json)) => json,
-            Some(object) => object.to_string(),
-        };
-        // No object begins so: it is a server's word for "none", or for "not yet".
-        if !self.has_input && json.starts_with("null") {
-            json.drain(.."null".len());
+    /// The first name stands, and tells of the call.
+    fn named(&mut self, block: u32, name: &str, out: &mut Vec<StreamEvent>) {
+        if self.name.is_empty() && !name.is_empty() {
+            name.clone_into(&mut self.name);
+            out.push(StreamEvent::ToolUse {
+                index: block,
+                id: self.id.clone(),
+                name: self.name.clone(),
+            });
         }
-        self.has_input |= !json.is_empty();
-        self.waiting.push_str(&json);
-        if !self.name.is_empty() && !self.waiting.is_empty() {
+    }
+
+    fn input(
+        &mut self,
+        block: u32,
+        more: String,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), TooMuch> {
+        if self.waiting.is_empty() {
+            self.waiting = more;
+        } else {
+            self.waiting.push_str(&more);
+        }
+        if self.name.is_empty() {
+            let is_much = self.waiting.len() > MAX_WAITING;
+            return if is_much { Err(TooMuch) } else { Ok(()) };
+        }
+        if !self.waiting.is_empty() {
             out.push(StreamEvent::ToolInput {
                 index: block,
                 json: mem::take(&mut self.waiting),
             });
         }
+        Ok(())
     }
 }

@@ -3,13 +3,14 @@
 use hango_domain::conversation::{Block, StopReason};
 use hango_provider_http::{Origin, testing};
 
+use super::asked::Asked;
 use super::mapping::Mapping;
 
 /// Comments, reasoning, text beyond ASCII, an event over two lines, and two calls side by side.
 const RECORDED: &str = include_str!("cuts/recorded.sse");
 
 fn mapping() -> Mapping {
-    Mapping::new(Origin::named("local"), "m")
+    Mapping::new(Origin::named("local"), Asked::default())
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Turns the stream's chunks into hango's events. Pure: a test is a list of payloads.
 //!
-//! * Text and thinking are one block each, numbered 0 and 1 as they come; tool calls follow from 2 on.
-//! * A stop is told of as soon as it is known, and reading goes on behind it: usage comes later.
+//! * A stop is told of as soon as it is known, and reading goes on behind it: usage comes later. If it
+//!   shows then that the limit cut a call off, though the server said otherwise, that is the stop.
 //! * `[DONE]` ends the stream. If no usable reason came before it, an answer of text alone is taken as
 //!   ended; anything else stays incomplete.
 //! * An error in the stream is the failure that the same error would be as an HTTP status.
@@ -9,26 +9,30 @@
 use hango_domain::conversation::{ProviderData, StopReason};
 use hango_domain::model::{ModelFailure, ModelFailureKind, Stop, StreamEvent};
 use hango_domain::text::mend_json;
-use hango_provider_http::{Dialect, Event, Flow, Origin, error_of};
-use serde_json::{Value, json};
+use hango_provider_http::{Dialect, Event, Flow, Origin};
+use serde_json::json;
 
-use super::calls::{Calls, TooMany};
-use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Part, usage};
-
-/// The first block behind text and thinking.
-const FIRST_CALL: u32 = 2;
+use super::asked::Asked;
+use super::calls::Calls;
+use super::chunk::{CallDelta, Choice, Chunk, Content, Delta, Few};
+use super::finish::{Finish, finish};
+use super::markup;
+use super::speech::{FIRST_CALL, Member, Speech};
+use super::tags::{CALL, CALLED, Piece, Tags};
 
 /// Where the mapping of one answer stands.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     origin: Origin,
-    model: String,
-    /// The block of the text, and of the thinking, once there is one.
-    text: Option<u32>,
-    thinking: Option<u32>,
+    asked: Asked,
+    speech: Speech,
+    tags: Tags,
     calls: Calls,
+    /// Whether the last that was said is marked as a thought.
+    thought: bool,
     refused: bool,
-    stopped: bool,
+    output_tokens: u64,
+    stop: Option<Stop>,
     /// A finish reason that nobody knows.
     unknown: Option<String>,
 }
@@ -61,77 +65,99 @@ impl Dialect for Mapping {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped
+        self.stop.is_some()
     }
 }
 
 impl Mapping {
     /// Nothing has come yet.
-    pub(crate) fn new(origin: Origin, model: impl Into<String>) -> Self {
+    pub(crate) fn new(origin: Origin, asked: Asked) -> Self {
         Self {
             origin,
-            model: model.into(),
-            text: None,
-            thinking: None,
+            speech: Speech::default(),
+            tags: Tags::new(asked.think_tags, asked.calls_in_text),
             calls: Calls::new(FIRST_CALL),
+            asked,
+            thought: false,
             refused: false,
-            stopped: false,
+            output_tokens: 0,
+            stop: None,
             unknown: None,
         }
     }
 
     fn chunk(&mut self, json: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        let value: Value = serde_json::from_str(&mend_json(json))
-            .map_err(|_| self.origin.garbled("an event that is not JSON", json))?;
-        if error_of(&value).is_some() {
-            return Err(self.origin.reported(&value));
+        let mended = mend_json(json);
+        let chunk: Chunk<'_> = serde_json::from_str(&mended).map_err(|error| {
+            let what = if error.is_data() {
+                "an event that is no completion"
+            } else {
+                "an event that is not JSON"
+            };
+            self.origin.garbled(what, json)
+        })?;
+        if let Some(payload) = chunk.error(&mended) {
+            return Err(self.origin.reported(&payload));
         }
-        let chunk: Chunk = serde_json::from_value(value)
-            .map_err(|_| self.origin.garbled("an event that is no completion", json))?;
-        for choice in chunk.choices.unwrap_or_default() {
+        let usage = chunk.usage();
+        for choice in Few::all(chunk.choices) {
             // Other candidates were not asked for.
             if choice.index.unwrap_or(0) == 0 {
                 self.choice(choice, out)?;
             }
         }
-        if let Some(wire) = chunk.usage.filter(Value::is_object) {
-            out.push(StreamEvent::Usage(usage(&wire)));
+        if let Some(usage) = usage {
+            self.output_tokens = usage.output_tokens;
+            out.push(StreamEvent::Usage(usage));
+            self.cut_off(out);
         }
         Ok(())
     }
 
-    fn choice(&mut self, choice: Choice, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        let finish = choice.finish_reason.clone();
+    fn choice(
+        &mut self,
+        choice: Choice<'_>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), ModelFailure> {
+        let reason = choice.finish_reason.clone();
         if let Some(delta) = choice.addition() {
             self.delta(delta, out)?;
         }
-        match finish.as_deref().map(str::trim) {
+        match reason.as_deref().map(str::trim) {
             None | Some("") => Ok(()),
             Some(reason) => self.finish(reason, out),
         }
     }
 
-    fn delta(&mut self, delta: Delta, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+        let details = delta.details();
+        let is_thought = delta.is_thought();
         // Servers that still send the older form send it beside the calls that replaced it.
-        let calls = delta.tool_calls.unwrap_or_default();
+        let calls = Few::all(delta.tool_calls);
         if delta.function_call.is_some() && calls.is_empty() {
             let message = "asked for a tool by function_call, which is not supported";
             return Err(self
                 .origin
                 .failure(ModelFailureKind::UnsupportedStop, message));
         }
-        let reasoning = delta.reasoning_content.filter(|text| !text.is_empty());
-        if let Some(reasoning) = reasoning.or(delta.reasoning) {
-            self.thinking(reasoning, out);
+        let reasoning_content = delta.reasoning_content.filter(|text| !text.is_empty());
+        let reasoning = match (reasoning_content, delta.reasoning) {
+            (Some(text), _) => Some((Member::ReasoningContent, text)),
+            (None, text) => text.map(|text| (Member::Reasoning, text)),
+        };
+        let is_said = reasoning.is_some();
+        if let Some((member, text)) = reasoning {
+            self.speech.thinking(member, text, out);
         }
-        match delta.content {
-            Some(Content::Text(text)) => self.text(text, out),
-            Some(Content::Parts(parts)) => self.parts(parts, out),
-            None => {}
+        if self.speech.details(details, is_said, out).is_err() {
+            return Err(self.too_much("reasons too much"));
+        }
+        if let Some(content) = delta.content {
+            self.content(content, is_thought, out)?;
         }
         if let Some(refusal) = delta.refusal.filter(|text| !text.is_empty()) {
             self.refused = true;
-            self.text(refusal, out);
+            self.speech.text(refusal, out);
         }
         for call in calls {
             self.call(call, out)?;
@@ -139,48 +165,59 @@ impl Mapping {
         Ok(())
     }
 
-    fn parts(&mut self, parts: Vec<Part>, out: &mut Vec<StreamEvent>) {
-        for part in parts {
-            if let Some(thinking) = part.thinking {
-                self.thinking(flatten(thinking), out);
-            }
-            if let Some(text) = part.text {
-                self.text(text, out);
-            }
+    /// Gemini's shim marks thoughts, and puts tags around them too; the last one may stand before the text.
+    fn content(
+        &mut self,
+        content: Content,
+        is_thought: bool,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), ModelFailure> {
+        self.speech.thinking(Member::None, content.thinking, out);
+        let mut text = content.text;
+        if is_thought {
+            self.thought = true;
+            text = without(&text, "<thought>", "</thought>");
+            self.speech.thinking(Member::None, text, out);
+            return Ok(());
         }
+        if self.thought && !text.is_empty() {
+            self.thought = false;
+            text = without(&text, "</thought>", "");
+        }
+        for piece in self.tags.push(text) {
+            self.piece(piece, out)?;
+        }
+        Ok(())
     }
 
-    fn text(&mut self, text: String, out: &mut Vec<StreamEvent>) {
-        if !text.is_empty() {
-            let index = *self.text.get_or_insert(u32::from(self.thinking.is_some()));
-            out.push(StreamEvent::Text { index, text });
+    fn piece(&mut self, piece: Piece, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+        match piece {
+            Piece::Text(text) => self.speech.text(text, out),
+            Piece::Thinking(text) => self.speech.thinking(Member::None, text, out),
+            Piece::Call(markup) => match markup::read(&markup, &self.asked) {
+                Some(call) => {
+                    let added = self.calls.add(&call.name, call.arguments, out);
+                    added.map_err(|_| self.too_much("asks for too much at once"))?;
+                }
+                None => self.speech.text(format!("{CALL}{markup}{CALLED}"), out),
+            },
         }
-    }
-
-    fn thinking(&mut self, text: String, out: &mut Vec<StreamEvent>) {
-        if !text.is_empty() {
-            let index = *self.thinking.get_or_insert(u32::from(self.text.is_some()));
-            out.push(StreamEvent::Thinking { index, text });
-        }
+        Ok(())
     }
 
     fn call(
         &mut self,
-        mut call: CallDelta,
+        call: CallDelta<'_>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), ModelFailure> {
-        let extra = call.extra_content.take();
-        let block = self.calls.push(call, out).map_err(|TooMany| {
-            self.origin.failure(
-                ModelFailureKind::Protocol,
-                "asks for too many tools at once",
-            )
-        })?;
-        if let (Some(index), Some(extra)) = (block, extra) {
+        let signature = call.signature();
+        let block = self.calls.push(call, out);
+        let block = block.map_err(|_| self.too_much("asks for too much at once"))?;
+        if let (Some(index), Some(signature)) = (block, signature) {
             let data = ProviderData {
                 provider: self.origin.provider.clone(),
-                model: self.model.clone(),
-                data: json!({"extra_content": extra}),
+                model: self.asked.model.clone(),
+                data: json!({"extra_content": {"google": {"thought_signature": signature}}}),
             };
             out.push(StreamEvent::Attach { index, data });
         }
@@ -188,43 +225,52 @@ impl Mapping {
     }
 
     fn finish(&mut self, reason: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        let stop = match reason.to_ascii_lowercase().as_str() {
-            "stop" | "end_turn" | "eos" | "eos_token" if self.refused => {
-                Stop::Answer(StopReason::Refusal)
+        match finish(reason) {
+            Finish::Stop(Stop::Answer(StopReason::EndTurn)) if self.refused => {
+                self.stop(Stop::Answer(StopReason::Refusal), out);
             }
-            "stop" | "end_turn" | "eos" | "eos_token" => Stop::Answer(StopReason::EndTurn),
-            "stop_sequence" => Stop::Answer(StopReason::StopSequence),
-            "length" | "max_tokens" | "max_output_tokens" => Stop::Answer(StopReason::MaxTokens),
-            "tool_calls" | "tool_call" | "tool_use" => Stop::Answer(StopReason::ToolUse),
-            "content_filter" | "safety" | "refusal" => Stop::Answer(StopReason::Refusal),
-            "model_context_window_exceeded" | "context_length_exceeded" => Stop::ContextExceeded,
-            word @ ("function_call" | "pause_turn") => Stop::Unsupported(word.to_owned()),
-            "error" | "insufficient_system_resource" => {
-                return Err(self.origin.failure(
-                    ModelFailureKind::Unavailable,
-                    &format!("broke the answer off with {reason:?}"),
-                ));
+            Finish::Stop(stop) => self.stop(stop, out),
+            Finish::Failed(kind, what) => {
+                let message = format!("{what} ({reason})");
+                return Err(self.origin.failure(kind, &message));
             }
-            _ => {
-                self.unknown = Some(reason.to_owned());
-                return Ok(());
-            }
-        };
-        self.stop(stop, out);
+            Finish::Unknown => self.unknown = Some(reason.to_owned()),
+        }
         Ok(())
     }
 
     fn stop(&mut self, stop: Stop, out: &mut Vec<StreamEvent>) {
-        self.stopped = true;
+        self.flush(out);
+        if self.stop.is_none() {
+            self.speech
+                .end(&self.origin.provider, &self.asked.model, out);
+        }
+        self.stop = Some(stop.clone());
         out.push(StreamEvent::Stop(stop));
+        self.cut_off(out);
+    }
+
+    /// The limit cut off a call of which the server says that it ended.
+    fn cut_off(&mut self, out: &mut Vec<StreamEvent>) {
+        let cut = Stop::Answer(StopReason::MaxTokens);
+        let ended = [StopReason::EndTurn, StopReason::ToolUse].map(Stop::Answer);
+        let is_broken = |name: &str, arguments: &str| !self.asked.is_whole(name, arguments);
+        if self.stop.as_ref().is_some_and(|stop| ended.contains(stop))
+            && self.asked.is_spent(self.output_tokens)
+            && self.calls.any(is_broken)
+        {
+            self.stop = Some(cut.clone());
+            out.push(StreamEvent::Stop(cut));
+        }
     }
 
     /// The server says that this was all.
     fn end(&mut self, out: &mut Vec<StreamEvent>) {
-        if self.stopped {
+        self.flush(out);
+        if self.stop.is_some() {
             return;
         }
-        let only_text = self.text.is_some() && self.calls.is_empty();
+        let only_text = self.speech.has_text() && self.calls.is_empty();
         match self.unknown.take() {
             _ if only_text && self.refused => self.stop(Stop::Answer(StopReason::Refusal), out),
             _ if only_text => self.stop(Stop::Answer(StopReason::EndTurn), out),
@@ -232,13 +278,25 @@ impl Mapping {
             None => {}
         }
     }
+
+    /// What was held back as the beginning of a tag was none.
+    fn flush(&mut self, out: &mut Vec<StreamEvent>) {
+        match self.tags.finish() {
+            Some(Piece::Text(text)) => self.speech.text(text, out),
+            Some(Piece::Thinking(text)) => self.speech.thinking(Member::None, text, out),
+            Some(Piece::Call(_)) | None => {}
+        }
+    }
+
+    fn too_much(&self, what: &str) -> ModelFailure {
+        self.origin.failure(ModelFailureKind::Protocol, what)
+    }
 }
 
-fn flatten(content: Content) -> String {
-    match content {
-        Content::Text(text) => text,
-        Content::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
-    }
+/// A text without what it begins and ends with.
+fn without(text: &str, prefix: &str, suffix: &str) -> String {
+    let text = text.strip_prefix(prefix).unwrap_or(text);
+    text.strip_suffix(suffix).unwrap_or(text).to_owned()
 }
 
 #[cfg(test)]

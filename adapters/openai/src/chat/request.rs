@@ -1,28 +1,36 @@
 //! Writes a call as the protocol's request body.
 //!
-//! * The system prompt is one message, its blocks a blank line apart; without blocks there is none.
-//! * Results follow directly on the calls that they answer, one message each, before anything else that
-//!   the user said.
-//! * Thinking is not sent. What a provider attached, and blocks of its own, go back to the same provider
-//!   and model only, as members of the call or message that they belong to.
-//! * Blank text is left out, and a message of which nothing is left too: strict servers refuse both.
+//! What is said in it beside the conversation is little: the model, the tools if there are any, the limit
+//! of the answer under the name that the server knows, and how to sample if its models take that.
 
-use hango_domain::conversation::{Block, Message, ProviderData, Role, is_blank};
 use hango_domain::model::ModelCall;
 use hango_domain::tool::ToolDef;
+use hango_provider_http::Origin;
 use serde_json::{Map, Value, json};
 use url::Url;
 
+use super::asked::Asked;
+use super::history::History;
+use super::ids::IdRule;
+use super::mapping::Mapping;
 use crate::quirk::Quirk;
+
+/// What the limit of an answer is called. OpenAI's reasoning models refuse the first name, and many
+/// servers know no other.
+const LIMIT: &str = "max_tokens";
+const NEWER_LIMIT: &str = "max_completion_tokens";
 
 /// Writes the requests of one provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
-    provider: String,
-    /// What the limit of an answer is called.
-    max_tokens: &'static str,
+    history: History,
+    limit: &'static str,
     /// Whether a call's temperature is sent.
     says_temperature: bool,
+    /// Whether usage is asked for.
+    asks_usage: bool,
+    calls_in_text: bool,
+    think_tags: bool,
     extra: Map<String, Value>,
 }
 
@@ -34,15 +42,32 @@ impl Requests {
         extra: Map<String, Value>,
         quirks: &[Quirk],
     ) -> Self {
-        // OpenAI's reasoning models refuse the protocol's first name, and others know no other.
-        let max_tokens = match url.host_str() {
-            Some("api.openai.com") => "max_completion_tokens",
-            _ => "max_tokens",
-        };
+        let has = |quirk| quirks.contains(&quirk);
+        let host = url.host_str().unwrap_or_default();
+        let is_openai = host == "api.openai.com" || host.ends_with(".api.openai.com");
+        let knows_newer = has(Quirk::MaxCompletionTokens) || is_openai;
         Self {
-            provider: provider.to_owned(),
-            max_tokens,
-            says_temperature: !quirks.contains(&Quirk::NoTemperature),
+            history: History {
+                provider: provider.to_owned(),
+                ids: if has(Quirk::NineCharacterIds) {
+                    IdRule::Nine
+                } else {
+                    IdRule::Short
+                },
+                names_results: has(Quirk::NamedResults),
+                wants_signatures: has(Quirk::ThoughtSignatures),
+                wants_reasoning: has(Quirk::WantsReasoning),
+                sends_reasoning: !has(Quirk::NoReasoning),
+            },
+            limit: if knows_newer && !has(Quirk::MaxTokens) {
+                NEWER_LIMIT
+            } else {
+                LIMIT
+            },
+            says_temperature: !has(Quirk::NoTemperature),
+            asks_usage: !has(Quirk::NoStreamOptions),
+            calls_in_text: has(Quirk::CallsInText),
+            think_tags: has(Quirk::ThinkTags),
             extra,
         }
     }
@@ -52,14 +77,16 @@ impl Requests {
         let mut body = Map::new();
         let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
         put("model", call.model.as_str().into());
-        put("messages", self.messages(call).into());
+        put("messages", self.history.messages(call).into());
         put("stream", true.into());
-        put("stream_options", json!({"include_usage": true}));
+        if self.asks_usage {
+            put("stream_options", json!({"include_usage": true}));
+        }
         if !call.tools.is_empty() {
             put("tools", call.tools.iter().map(tool).collect());
         }
         if let Some(limit) = call.max_tokens {
-            put(self.max_tokens, limit.into());
+            put(self.limit, limit.into());
         }
         if let Some(temperature) = call.temperature.filter(|_| self.says_temperature) {
             put("temperature", temperature.into());
@@ -68,82 +95,18 @@ impl Requests {
         body
     }
 
-    fn messages(&self, call: &ModelCall) -> Vec<Value> {
-        let mut messages = Vec::new();
-        if let Some(system) = paragraphs(call.system.iter().map(|block| block.text.as_str())) {
-            messages.push(json!({"role": "system", "content": system}));
-        }
-        for message in call.messages.iter() {
-            match message.role {
-                Role::User => user(message, &mut messages),
-                Role::Assistant => messages.extend(self.assistant(message, &call.model)),
-            }
-        }
-        messages
-    }
-
-    fn assistant(&self, message: &Message, model: &str) -> Option<Value> {
-        let mut own = Map::new();
-        let mut calls = Vec::new();
-        for block in &message.content {
-            match block {
-                Block::ToolUse {
-                    id,
-                    name,
-                    input,
-                    provider_data,
-                } => {
-                    let arguments = Value::Object(input.clone()).to_string();
-                    let function = json!({"name": name, "arguments": arguments});
-                    let mut call = self.members(provider_data.as_ref(), model);
-                    call.insert("id".to_owned(), id.as_str().into());
-                    call.insert("type".to_owned(), "function".into());
-                    call.insert("function".to_owned(), function);
-                    calls.push(Value::Object(call));
-                }
-                Block::Provider(data) => own.extend(self.members(Some(data), model)),
-                Block::Text { .. }
-                | Block::ToolResult { .. }
-                | Block::Thinking { .. }
-                | Block::RedactedThinking { .. } => {}
-            }
-        }
-        let text = paragraphs(message.content.iter().filter_map(Block::as_text));
-        if text.is_none() && calls.is_empty() {
-            return None;
-        }
-        own.insert("role".to_owned(), "assistant".into());
-        // An empty text beside calls is what every server takes: llama.cpp's takes neither null nor
-        // nothing.
-        own.insert("content".to_owned(), text.unwrap_or_default().into());
-        if !calls.is_empty() {
-            own.insert("tool_calls".to_owned(), calls.into());
-        }
-        Some(Value::Object(own))
-    }
-
-    /// The members that this provider attached while it answered as this model.
-    fn members(&self, data: Option<&ProviderData>, model: &str) -> Map<String, Value> {
-        let own = data.filter(|data| data.provider == self.provider && data.model == model);
-        own.and_then(|data| data.data.as_object())
-            .cloned()
-            .unwrap_or_default()
-    }
-}
-
-fn user(message: &Message, messages: &mut Vec<Value>) {
-    for block in &message.content {
-        if let Block::ToolResult {
-            tool_use_id,
-            content,
-            ..
-        } = block
-        {
-            messages.push(json!({"role": "tool", "tool_call_id": tool_use_id, "content": content}));
-        }
-    }
-    if let Some(text) = paragraphs(message.content.iter().filter_map(Block::as_text)) {
-        messages.push(json!({"role": "user", "content": text}));
+    /// What reads the answer to a call.
+    pub(crate) fn mapping(&self, origin: Origin, call: ModelCall) -> Mapping {
+        let extra = |name| self.extra.get(name).and_then(Value::as_u64);
+        let own = call.max_tokens.map(u64::from);
+        let asked = Asked {
+            limit: extra(NEWER_LIMIT).or(extra(LIMIT)).or(own),
+            model: call.model,
+            tools: call.tools,
+            calls_in_text: self.calls_in_text,
+            think_tags: self.think_tags,
+        };
+        Mapping::new(origin, asked)
     }
 }
 
@@ -154,12 +117,6 @@ fn tool(tool: &ToolDef) -> Value {
         "parameters": tool.parameters,
     });
     json!({"type": "function", "function": function})
-}
-
-/// The texts that say something, a blank line apart; `None` if none does.
-fn paragraphs<'a>(texts: impl Iterator<Item = &'a str>) -> Option<String> {
-    let texts: Vec<&str> = texts.filter(|text| !is_blank(text)).collect();
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
 #[cfg(test)]

@@ -9,11 +9,20 @@
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Usage};
 use hango_domain::model::ModelReply;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::*;
 
 mod calls;
+mod odd;
+mod reasoning;
+
+fn asked() -> Asked {
+    Asked {
+        model: "m".to_owned(),
+        ..Asked::default()
+    }
+}
 
 fn origin() -> Origin {
     Origin::named("local")
@@ -34,7 +43,11 @@ fn events(payloads: &[Value]) -> Result<Vec<StreamEvent>, ModelFailure> {
 }
 
 fn events_of_text(payloads: &[&str]) -> Result<Vec<StreamEvent>, ModelFailure> {
-    let mut mapping = Mapping::new(origin(), "m");
+    events_asked(asked(), payloads)
+}
+
+fn events_asked(asked: Asked, payloads: &[&str]) -> Result<Vec<StreamEvent>, ModelFailure> {
+    let mut mapping = Mapping::new(origin(), asked);
     let mut out = Vec::new();
     for payload in payloads {
         mapping.event(&event(payload), &mut out)?;
@@ -44,10 +57,14 @@ fn events_of_text(payloads: &[&str]) -> Result<Vec<StreamEvent>, ModelFailure> {
 
 /// The whole answer, after `[DONE]`.
 fn reply(payloads: &[Value]) -> Result<ModelReply, ModelFailure> {
+    reply_asked(asked(), payloads)
+}
+
+fn reply_asked(asked: Asked, payloads: &[Value]) -> Result<ModelReply, ModelFailure> {
     let texts: Vec<String> = payloads.iter().map(Value::to_string).collect();
     let mut texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     texts.push("[DONE]");
-    accumulate(events_of_text(&texts)?)
+    accumulate(events_asked(asked, &texts)?)
 }
 
 fn accumulate(events: Vec<StreamEvent>) -> Result<ModelReply, ModelFailure> {
@@ -335,7 +352,7 @@ fn g3_what_comes_with_a_call_is_attached_to_it() {
         model: "m".to_owned(),
         data: json!({"extra_content": extra}),
     };
-    let attached = StreamEvent::Attach { index: 2, data };
+    let attached = StreamEvent::Attach { index: 3, data };
     assert_eq!(
         events.map(|events| events.last().cloned()),
         Ok(Some(attached))
@@ -394,7 +411,7 @@ fn t13_a_whole_answer_is_read_like_one_chunk() {
     });
     let mut events = Vec::new();
 
-    let read = Mapping::new(origin(), "m").whole(&body.to_string(), &mut events);
+    let read = Mapping::new(origin(), asked()).whole(&body.to_string(), &mut events);
 
     assert_eq!(read, Ok(()));
     let reply = accumulate(events).expect("whole");
@@ -405,7 +422,7 @@ fn t13_a_whole_answer_is_read_like_one_chunk() {
 #[test]
 fn o23_a_reason_that_nobody_knows_is_one_when_the_file_ends() {
     let mut events = Vec::new();
-    let mut mapping = Mapping::new(origin(), "m");
+    let mut mapping = Mapping::new(origin(), asked());
     let text = delta(json!({"content": "Hi"})).to_string();
     let because = finish("because").to_string();
 

@@ -1,48 +1,25 @@
-use hango_domain::conversation::Block::Text;
-use hango_domain::model::SystemBlock;
+use hango_domain::conversation::{Block, Role};
 use hango_domain::tool::schema;
 use hango_provider_http::testing::call;
 
 use super::*;
 
-fn requests() -> Requests {
-    let url = Url::parse("http://localhost/v1").expect("a URL");
-    Requests::new("local", &url, Map::new(), &[])
+fn requests(url: &str, quirks: &[Quirk]) -> Requests {
+    let url = Url::parse(url).expect("a URL");
+    Requests::new("local", &url, Map::new(), quirks)
 }
 
-fn messages(content: Vec<(Role, Vec<Block>)>) -> Value {
-    requests().body(&call(content))["messages"].clone()
+fn body(quirks: &[Quirk], call: &ModelCall) -> Map<String, Value> {
+    requests("http://localhost/v1", quirks).body(call)
 }
 
-fn tool_use(id: &str, provider_data: Option<ProviderData>) -> Block {
-    Block::ToolUse {
-        id: id.to_owned(),
-        name: "get_time".to_owned(),
-        input: Map::from_iter([("timezone".to_owned(), "UTC".into())]),
-        provider_data,
-    }
-}
-
-fn result(id: &str, is_error: bool) -> Block {
-    Block::ToolResult {
-        tool_use_id: id.to_owned(),
-        content: format!("result of {id}"),
-        for_user: Some("only for people".to_owned()),
-        is_error,
-    }
-}
-
-fn data(provider: &str, model: &str) -> ProviderData {
-    ProviderData {
-        provider: provider.to_owned(),
-        model: model.to_owned(),
-        data: json!({"extra_content": {"google": {"thought_signature": "s"}}}),
-    }
+fn hello() -> ModelCall {
+    call(vec![(Role::User, vec![Block::text("hi")])])
 }
 
 #[test]
 fn a_plain_question_asks_for_a_stream_with_usage() {
-    let body = requests().body(&call(vec![(Role::User, vec![Block::text("hi")])]));
+    let body = body(&[], &hello());
 
     let expected = json!({
         "model": "m",
@@ -54,22 +31,16 @@ fn a_plain_question_asks_for_a_stream_with_usage() {
 }
 
 #[test]
-fn the_system_prompt_is_one_message_of_its_blocks() {
-    let mut call = call(vec![(Role::User, vec![Block::text("hi")])]);
-    call.system = vec![
-        SystemBlock::new("Be brief."),
-        SystemBlock::new("Plan first."),
-    ];
+fn o31_and_l24_usage_is_not_asked_for_where_that_is_refused() {
+    let body = body(&[Quirk::NoStreamOptions], &hello());
 
-    let body = requests().body(&call);
-
-    let expected = json!({"role": "system", "content": "Be brief.\n\nPlan first."});
-    assert_eq!(body["messages"][0], expected);
+    assert_eq!(body.get("stream_options"), None);
+    assert_eq!(body["stream"], true);
 }
 
 #[test]
 fn tools_and_limits_are_sent_when_there_are_any() {
-    let mut call = call(vec![(Role::User, vec![Block::text("hi")])]);
+    let mut call = hello();
     call.tools = vec![ToolDef {
         name: "get_time".to_owned(),
         description: "Tells the time.".to_owned(),
@@ -78,7 +49,7 @@ fn tools_and_limits_are_sent_when_there_are_any() {
     call.max_tokens = Some(64);
     call.temperature = Some(0.5);
 
-    let body = requests().body(&call);
+    let sent = body(&[], &call);
 
     let function = json!({
         "name": "get_time",
@@ -86,113 +57,93 @@ fn tools_and_limits_are_sent_when_there_are_any() {
         "parameters": schema::object([]),
     });
     assert_eq!(
-        body["tools"],
+        sent["tools"],
         json!([{"type": "function", "function": function}])
     );
-    assert_eq!(body["max_tokens"], 64);
-    assert_eq!(body["temperature"], 0.5);
+    assert_eq!(sent["max_tokens"], 64);
+    assert_eq!(sent["temperature"], 0.5);
+    let without = body(&[Quirk::NoTemperature], &call);
+    assert_eq!(without.get("temperature"), None);
 }
 
 #[test]
-fn o40_openai_itself_knows_the_limit_by_its_newer_name() {
-    let url = Url::parse("https://api.openai.com/v1").expect("a URL");
-    let mut call = call(Vec::new());
+fn o40_the_limit_has_the_name_that_the_server_knows() {
+    let mut call = hello();
     call.max_tokens = Some(64);
-
-    let body = Requests::new("openai", &url, Map::new(), &[]).body(&call, &[]);
-
-    assert_eq!(body["max_completion_tokens"], 64);
-    assert_eq!(body.get("max_tokens"), None);
-}
-
-#[test]
-fn o42_results_follow_their_calls_before_what_the_user_said() {
-    let sent = messages(vec![
-        (Role::User, vec![Block::text("when?")]),
+    let newer = "max_completion_tokens";
+    let table = [
+        ("http://localhost/v1", None, "max_tokens"),
         (
-            Role::Assistant,
-            vec![
-                Block::text("Let me look."),
-                tool_use("a", None),
-                tool_use("b", None),
-            ],
+            "http://localhost/v1",
+            Some(Quirk::MaxCompletionTokens),
+            newer,
         ),
+        ("https://api.openai.com/v1", None, newer),
+        ("https://eu.api.openai.com/v1", None, newer),
+        ("https://not-api.openai.com/v1", None, "max_tokens"),
         (
-            Role::User,
-            vec![result("a", false), result("b", true), Block::text("quick!")],
+            "https://api.openai.com/v1",
+            Some(Quirk::MaxTokens),
+            "max_tokens",
         ),
-    ]);
-
-    let call = |id: &str| {
-        let function = json!({"name": "get_time", "arguments": "{\"timezone\":\"UTC\"}"});
-        json!({"id": id, "type": "function", "function": function})
-    };
-    let expected = json!([
-        {"role": "user", "content": "when?"},
-        {"role": "assistant", "content": "Let me look.", "tool_calls": [call("a"), call("b")]},
-        {"role": "tool", "tool_call_id": "a", "content": "result of a"},
-        {"role": "tool", "tool_call_id": "b", "content": "result of b"},
-        {"role": "user", "content": "quick!"},
-    ]);
-    assert_eq!(sent, expected);
-}
-
-#[test]
-fn o45_thinking_and_foreign_blocks_stay_at_home() {
-    let thinking = Block::Thinking {
-        thinking: "hm".to_owned(),
-        signature: String::new(),
-        provider_data: None,
-    };
-    let foreign = || Block::Provider(data("other", "m"));
-
-    let sent = messages(vec![
-        (Role::User, vec![Block::text("hi")]),
-        (
-            Role::Assistant,
-            vec![thinking.clone(), foreign(), Block::text("ho")],
-        ),
-        (
-            Role::Assistant,
-            vec![thinking, foreign(), Block::text(" \n")],
-        ),
-    ]);
-
-    let expected = json!([
-        {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": "ho"},
-    ]);
-    assert_eq!(sent, expected);
-}
-
-#[test]
-fn g3_what_the_same_model_attached_goes_back_to_it() {
-    let calls = vec![
-        tool_use("a", Some(data("local", "m"))),
-        tool_use("b", Some(data("local", "another"))),
-        tool_use("c", Some(data("other", "m"))),
     ];
 
-    let sent = messages(vec![(Role::Assistant, calls)]);
+    for (url, quirk, expected) in table {
+        let body = requests(url, quirk.as_slice()).body(&call);
 
-    let calls = &sent[0]["tool_calls"];
-    let signature = json!({"google": {"thought_signature": "s"}});
-    assert_eq!(calls[0]["extra_content"], signature);
-    assert_eq!(calls[1].get("extra_content"), None);
-    assert_eq!(calls[2].get("extra_content"), None);
-    assert_eq!(sent[0]["content"], "");
+        let names: Vec<_> = body
+            .keys()
+            .filter(|name| name.starts_with("max_"))
+            .collect();
+        assert_eq!(names, [expected], "{url} {quirk:?}");
+        assert_eq!(body[expected], 64);
+    }
 }
 
 #[test]
-fn several_texts_are_paragraphs_and_blank_ones_are_none() {
-    let texts = ["one", " ", "two"].map(|text| Text {
-        text: text.to_owned(),
+fn quirks_of_the_conversation_are_heard() {
+    let id = || "call_of_the_tool".to_owned();
+    let asks = Block::ToolUse {
+        id: id(),
+        name: "get_time".to_owned(),
+        input: Map::new(),
         provider_data: None,
-    });
+    };
+    let answers = Block::ToolResult {
+        tool_use_id: id(),
+        content: "noon".to_owned(),
+        for_user: None,
+        is_error: false,
+    };
+    let mut call = call(vec![
+        (Role::User, vec![Block::text("hi")]),
+        (Role::Assistant, vec![asks]),
+        (Role::User, vec![answers]),
+    ]);
+    call.tools = vec![ToolDef {
+        name: "get_time".to_owned(),
+        description: String::new(),
+        parameters: schema::object([]),
+    }];
+    let sent = |quirks: &[Quirk]| body(quirks, &call)["messages"].clone();
 
-    let sent = messages(vec![(Role::User, texts.to_vec())]);
+    let plain = sent(&[]);
+    let odd = sent(&[
+        Quirk::NineCharacterIds,
+        Quirk::NamedResults,
+        Quirk::WantsReasoning,
+    ]);
 
-    assert_eq!(sent, json!([{"role": "user", "content": "one\n\ntwo"}]));
+    assert_eq!(plain[2]["tool_call_id"], id());
+    assert_eq!(odd[2]["tool_call_id"].as_str().map(str::len), Some(9));
+    assert_eq!(
+        (plain[2].get("name"), &odd[2]["name"]),
+        (None, &json!("get_time"))
+    );
+    assert_eq!(odd[1]["reasoning_content"], "");
+    let both = [Quirk::WantsReasoning, Quirk::NoReasoning];
+    assert_eq!(sent(&both)[1].get("reasoning_content"), None);
+    assert_eq!(sent(&[Quirk::ThoughtSignatures])[1].get("tool_calls"), None);
 }
 
 #[test]
@@ -203,7 +154,7 @@ fn an_operators_members_win() {
         panic!("an object");
     };
 
-    let body = Requests::new("local", &url, extra, &[]).body(&call(Vec::new()), &[]);
+    let body = Requests::new("local", &url, extra, &[]).body(&hello());
 
     assert_eq!(body["top_k"], 5);
     assert_eq!(body["stream_options"], json!({}));

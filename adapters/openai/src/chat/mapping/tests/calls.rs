@@ -38,11 +38,11 @@ fn o2_a_call_is_told_once_and_its_arguments_follow() {
     ]);
 
     let input = |json: &str| StreamEvent::ToolInput {
-        index: 2,
+        index: 3,
         json: json.to_owned(),
     };
     let call = StreamEvent::ToolUse {
-        index: 2,
+        index: 3,
         id: "call_a".to_owned(),
         name: "f".to_owned(),
     };
@@ -139,7 +139,7 @@ fn o10_calls_without_an_id_get_one() {
 
     assert_eq!(
         told,
-        [one("call_1_2", "f", "{}"), one("call_1_3", "f", "{}")]
+        [one("call_1_3", "f", "{}"), one("call_1_4", "f", "{}")]
     );
 }
 
