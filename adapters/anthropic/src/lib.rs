@@ -20,6 +20,8 @@ mod members;
 mod provider;
 mod quirk;
 mod request;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 #[cfg(test)]
 mod cuts;

@@ -1,6 +1,8 @@
 //! For the tests of a dialect: calls to write as requests, and a recorded stream, cut off and split in
 //! every place.
 
+pub mod flood;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;

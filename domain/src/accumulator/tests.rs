@@ -302,6 +302,76 @@ fn an_answer_is_limited_in_bytes_blocks_and_calls() {
 }
 
 #[test]
+fn a_surrogate_pair_may_be_split_between_two_fragments_of_arguments() {
+    let answer = reply([
+        call(0, "a"),
+        input(0, r#"{"x":"\ud83d"#),
+        input(0, r#"\ude00\ud83d"#),
+        input(0, r#""}"#),
+        END,
+    ]);
+
+    let content = answer.map(|answer| answer.content);
+    assert_eq!(
+        content,
+        Ok(vec![tool_use("a", json!({"x": "\u{1f600}\u{fffd}"}))])
+    );
+}
+
+/// The canonical form keeps as much; a number beyond is the double that it is nearest to.
+#[test]
+fn whole_numbers_of_64_bits_keep_all_their_digits() {
+    let numbers = "18446744073709551615,-9223372036854775808,9007199254740993";
+    let beyond = "12345678901234567890123,0.1000000000000000055";
+
+    let answer = reply([
+        call(0, "a"),
+        input(0, &format!("{{\"x\":[{numbers},{beyond}]}}")),
+        END,
+    ]);
+
+    let content = answer.map(|answer| answer.content);
+    let kept = json!({"x": [
+        u64::MAX, i64::MIN, 9_007_199_254_740_993_u64, 12_345_678_901_234_567_890_123_f64, 0.1,
+    ]});
+    assert_eq!(content, Ok(vec![tool_use("a", kept)]));
+}
+
+#[test]
+fn arguments_that_weigh_more_than_an_answer_may_are_not_read() {
+    let json = format!("{{\"x\":[{}0]}}", "{},".repeat(4000));
+
+    let answer = reply([
+        call(0, "a"),
+        input(0, &json),
+        call(1, "b"),
+        input(1, "{}"),
+        END,
+    ]);
+
+    let answer = answer.expect("whole");
+    assert_eq!(
+        answer.content,
+        [tool_use("a", json!({})), tool_use("b", json!({}))]
+    );
+    assert_eq!(
+        answer.invalid_inputs,
+        BTreeMap::from([("a".to_owned(), json)])
+    );
+}
+
+#[test]
+fn a_reason_that_nobody_knows_counts_and_is_told_shortly() {
+    let stop = |bytes| StreamEvent::Stop(Stop::Unsupported("x".repeat(bytes)));
+
+    let long = reply([stop(1000)]).expect_err("no answer");
+    let too_long = reply([stop(MAX_ANSWER_BYTES + 1)]).expect_err("no answer");
+
+    assert!(long.message.len() < 200, "{}", long.message);
+    assert_eq!(too_long.kind, ModelFailureKind::Protocol);
+}
+
+#[test]
 fn thinking_alone_is_an_empty_answer() {
     let is_empty = |events: Vec<StreamEvent>| {
         reply(events.into_iter().chain([END])).map(|answer| answer.is_empty_answer())

@@ -1,3 +1,5 @@
+use std::sync::{Arc, Mutex};
+
 use hango_domain::model::ModelFailureKind::{
     Auth, ContextExceeded, Protocol, Rejected, Unavailable,
 };
@@ -5,6 +7,33 @@ use http::header::RETRY_AFTER;
 use serde_json::json;
 
 use super::*;
+
+/// What is written to the log meanwhile.
+fn logged(work: impl FnOnce()) -> String {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&log);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || Written(Arc::clone(&writer)))
+        .finish();
+    tracing::subscriber::with_default(subscriber, work);
+    let bytes = log.lock().expect("no writer has panicked").clone();
+    String::from_utf8(bytes).expect("text")
+}
+
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no writer has panicked").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 fn origin() -> Origin {
     Origin {
@@ -231,4 +260,56 @@ fn what_is_not_the_protocol_is_quoted_shortly() {
 
     assert_eq!(failure.kind, Protocol);
     assert!(failure.message.len() < 200);
+}
+
+#[test]
+fn t10_an_unknown_event_is_told_by_its_kind_and_its_size() {
+    let long = "x".repeat(1000);
+
+    let log = logged(|| {
+        origin().passes_over("something_new", 77);
+        origin().passes_over(&format!("sk-secret\n{long}"), 1);
+    });
+
+    let lines: Vec<_> = log.lines().collect();
+    let [plain, odd] = lines[..] else {
+        panic!("two lines, not {log}");
+    };
+    assert!(
+        plain.contains("DEBUG") && plain.contains("provider=\"local\""),
+        "{plain}"
+    );
+    assert!(
+        plain.contains("something_new") && plain.contains("bytes=77"),
+        "{plain}"
+    );
+    assert!(odd.contains("[key] xxx") && odd.len() < 400, "{odd}");
+}
+
+#[test]
+fn a_key_is_not_shown_where_what_is_heard_ends_within_it() {
+    let text = format!(
+        "{}sk-secret{}",
+        " ".repeat(MAX_HEARD - 4),
+        "x".repeat(MAX_HEARD)
+    );
+
+    let failure = origin().garbled("an event", &text);
+
+    assert_eq!(failure.message, "provider local sent an event: ");
+}
+
+#[test]
+fn what_a_server_says_is_read_if_it_takes_little_memory() {
+    let many = format!("[{}0]", "{},".repeat(10_000));
+
+    let read = |json: &str| origin().read("an event", json);
+
+    assert_eq!(read("[\"\\ud83d\"]"), Ok(json!(["\u{fffd}"])));
+    let failure = |message: &str| {
+        let message = format!("provider local sent an event that {message}");
+        Err(ModelFailure::new(Protocol, message))
+    };
+    assert_eq!(read("{bad"), failure("is not JSON: {bad"));
+    assert_eq!(read(&many), failure("takes more than 2176 KiB to read"));
 }

@@ -133,3 +133,32 @@ fn t13_a_document_that_is_no_answer_is_a_failure() {
         assert_eq!(kind(whole(body)), Some(ModelFailureKind::Protocol));
     }
 }
+
+#[test]
+fn halves_of_a_surrogate_pair_meet_in_arguments_and_not_in_text() {
+    let start = |block| json!({"type": "content_block_start", "index": 0, "content_block": block});
+    let delta = |delta| json!({"type": "content_block_delta", "index": 0, "delta": delta});
+    let json = |part: &str| delta(json!({"type": "input_json_delta", "partial_json": part}));
+    let stop = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
+    let called = reply(&[
+        start(json!({"type": "tool_use", "id": "a", "name": "f", "input": {}})),
+        json("{\"x\":\"\\ud83d"),
+        json("\\ude00\"}"),
+        stop.clone(),
+    ]);
+    let half = |half: &str| {
+        let event = delta(json!({"type": "text_delta", "text": "?"})).to_string();
+        event.replace('?', half)
+    };
+    let begin = start(json!({"type": "text", "text": ""})).to_string();
+    let said = events_of_text(&[&begin, &half("\\ud83d"), &half("\\ude00")]);
+
+    let input = json!({"x": "\u{1f600}"});
+    let content = called.expect("an answer").content;
+    assert!(matches!(&content[..], [Block::ToolUse { input: it, .. }] if json!(it) == input));
+    let text = |text: &str| StreamEvent::Text {
+        index: 0,
+        text: text.to_owned(),
+    };
+    assert_eq!(said, Ok(vec![text("\u{fffd}"), text("\u{fffd}")]));
+}
