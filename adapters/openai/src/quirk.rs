@@ -24,8 +24,9 @@ pub enum Quirk {
     /// `thought_signatures`: it refuses calls without the signature that its model gave them, as
     /// Gemini 3. Calls of other models are told as text.
     ThoughtSignatures,
-    /// `wants_reasoning`: it refuses calls that stand without reasoning, though an empty one will do, as
-    /// Kimi and DeepSeek while they think.
+    /// `wants_reasoning`: it refuses an assistant's message without `reasoning_content`, though an empty
+    /// one will do, as Kimi and DeepSeek while they think. Theirs they get back in any case; this is for
+    /// what others said before.
     WantsReasoning,
     /// `no_reasoning`: it refuses the reasoning that it sent itself.
     NoReasoning,

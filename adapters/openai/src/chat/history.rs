@@ -3,8 +3,8 @@
 //! * The system prompt is one message, its blocks a blank line apart; without blocks there is none.
 //! * Results follow directly on the calls that they answer, one message each, before anything else that
 //!   the user said.
-//! * Reasoning goes back beside the calls that it led to, to the same provider and model only, in the
-//!   member in which it came; so does what they attached to a call. Nothing else that is not the
+//! * Reasoning goes back with what it led to, a mere text too, but to the same provider and model only,
+//!   in the member in which it came; so does what they attached to a call. Nothing else that is not the
 //!   protocol's own is sent: strict servers refuse what they don't know.
 //! * Calls that can't be sent as such, and their results, are told as text.
 //! * Blank text is left out, and a message of which nothing is left too, and so is an assistant's message
@@ -30,7 +30,7 @@ pub(crate) struct History {
     pub(crate) names_results: bool,
     /// Whether calls without their model's signature are refused.
     pub(crate) wants_signatures: bool,
-    /// Whether calls without reasoning are refused.
+    /// Whether an assistant's message without `reasoning_content` is refused.
     pub(crate) wants_reasoning: bool,
     /// Whether reasoning goes back at all.
     pub(crate) sends_reasoning: bool,
@@ -76,10 +76,8 @@ impl History {
             }
         }
         let mut messages = writing.messages;
-        while messages
-            .pop_if(|last| last["role"] == "assistant")
-            .is_some()
-        {}
+        let last = messages.iter().rposition(|it| it["role"] != "assistant");
+        messages.truncate(last.map_or(0, |last| last + 1));
         messages
     }
 }
@@ -159,10 +157,7 @@ impl<'a> Writing<'a> {
             }
         }
         let text = paragraphs(texts.iter().map(String::as_str));
-        if calls.is_empty() {
-            if let Some(text) = text {
-                self.say("assistant", &text);
-            }
+        if text.is_none() && calls.is_empty() {
             return;
         }
         let mut written = self.reasoning(message);
@@ -170,15 +165,22 @@ impl<'a> Writing<'a> {
         // An empty text beside calls is what every server takes: llama.cpp's takes neither null nor
         // nothing.
         written.insert("content".to_owned(), text.unwrap_or_default().into());
-        written.insert("tool_calls".to_owned(), calls.into());
+        if !calls.is_empty() {
+            written.insert("tool_calls".to_owned(), calls.into());
+        }
         self.messages.push(Value::Object(written));
     }
 
-    /// The reasoning that led to a message's calls, as members of the message.
+    /// The reasoning that led to a message, as members of it.
     fn reasoning(&self, message: &Message) -> Map<String, Value> {
-        let mut members: Map<String, Value> = Map::new();
+        let mut members = Map::new();
         if !self.history.sends_reasoning {
             return members;
+        }
+        let wanted = Member::ReasoningContent.name();
+        let wanted = wanted.filter(|_| self.history.wants_reasoning);
+        if let Some(name) = wanted {
+            members.insert(name.to_owned(), "".into());
         }
         for block in &message.content {
             if let Block::Provider(data) = block
@@ -191,16 +193,13 @@ impl<'a> Writing<'a> {
                 provider_data,
                 ..
             } = block
-                && let Some(member) = self.own(provider_data.as_ref(), "member")
-                && let Some(name) = Member::of(member).name()
+                && let Some(data) = self.of_us(provider_data.as_ref())
+                && let Some(name) = wanted.or(Member::of(&data["member"]).name())
             {
                 let before = members.get(name).and_then(Value::as_str);
                 let all = paragraphs(before.into_iter().chain([thinking.as_str()]));
                 members.insert(name.to_owned(), all.unwrap_or_default().into());
             }
-        }
-        if members.is_empty() && self.history.wants_reasoning {
-            members.insert("reasoning_content".to_owned(), "".into());
         }
         members
     }
@@ -221,12 +220,15 @@ impl<'a> Writing<'a> {
         !self.history.wants_signatures || signature.flatten().is_some()
     }
 
-    /// What this provider attached under that name while it answered as this model.
+    /// What this provider attached while it answered as this model.
+    fn of_us<'d>(&self, data: Option<&'d ProviderData>) -> Option<&'d Value> {
+        let data = data.filter(|data| data.provider == self.history.provider)?;
+        (data.model == self.model).then_some(&data.data)
+    }
+
+    /// The same, of what stands under that name.
     fn own<'d>(&self, data: Option<&'d ProviderData>, name: &str) -> Option<&'d Value> {
-        let is_own = |data: &&ProviderData| {
-            data.provider == self.history.provider && data.model == self.model
-        };
-        data.filter(is_own)?.data.get(name)
+        self.of_us(data)?.get(name)
     }
 
     fn say(&mut self, role: &str, text: &str) {

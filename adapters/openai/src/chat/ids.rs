@@ -113,7 +113,7 @@ mod tests {
     fn o43_mistral_takes_nine_letters_and_digits() {
         let mut ids = Ids::new(IdRule::Nine);
 
-        let sent = ["aB3456789", "call_a", "aB345678é"].map(|id| ids.sent(id));
+        let sent = ["aB3456789", "call_a", "aB345678é", "aB3"].map(|id| ids.sent(id));
 
         assert_eq!(sent[0], "aB3456789");
         for sent in &sent[1..] {

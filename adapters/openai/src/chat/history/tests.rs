@@ -174,27 +174,20 @@ fn o44_the_last_message_is_a_users_or_a_tools() {
 
 #[test]
 fn o45_what_is_not_the_protocols_stays_at_home() {
-    let foreign = || Block::Provider(data("other", "m", json!({"odd": 1})));
+    let foreign = || Block::Provider(data("other", "m", json!({"reasoning_details": [1]})));
     let own = || Block::Provider(data("local", "m", json!({"type": "odd"})));
-    let thought =
-        |member: &str| thinking("hm", Some(data("local", "m", json!({"member": member}))));
+    let odd = || thinking("hm", Some(data("local", "m", json!({"member": "odd"}))));
 
     let sent = messages(vec![
         (Role::User, vec![Block::text("hi")]),
         (
             Role::Assistant,
-            vec![thought("reasoning"), foreign(), own(), Block::text("ho")],
+            vec![odd(), foreign(), own(), Block::text("ho")],
         ),
         (Role::User, vec![Block::text("hi")]),
-        (
-            Role::Assistant,
-            vec![foreign(), thought("odd"), Block::text(" \n")],
-        ),
+        (Role::Assistant, vec![foreign(), odd(), Block::text(" \n")]),
         (Role::User, vec![Block::text("hi")]),
-        (
-            Role::Assistant,
-            vec![own(), thought("odd"), tool_use("a", None)],
-        ),
+        (Role::Assistant, vec![own(), odd(), tool_use("a", None)]),
         (Role::User, vec![result("a", false)]),
     ]);
 
@@ -211,14 +204,21 @@ fn o45_what_is_not_the_protocols_stays_at_home() {
 }
 
 #[test]
-fn l1_and_l4_reasoning_goes_back_beside_calls_in_the_member_in_which_it_came() {
+fn l1_and_l4_reasoning_goes_back_in_the_member_in_which_it_came() {
     for member in ["reasoning_content", "reasoning"] {
-        let own = data("local", "m", json!({"member": member}));
-        let thought = vec![thinking("hm", Some(own))];
+        let own = || data("local", "m", json!({"member": member}));
+        let thought = |text: &str| vec![thinking(text, Some(own()))];
+        let mut conversation = exchange(thought("hm"), vec![tool_use("a", None)]);
+        let mut end = thought("so");
+        end.push(Block::text("Noon."));
+        conversation.push((Role::Assistant, end));
+        conversation.push((Role::User, vec![Block::text("and now?")]));
 
-        let sent = messages(exchange(thought, vec![tool_use("a", None)]));
+        let sent = messages(conversation);
 
         assert_eq!(sent[1][member], "hm");
+        assert_eq!(sent[3][member], "so");
+        assert_eq!(sent[3]["content"], "Noon.");
     }
 }
 
@@ -257,19 +257,32 @@ fn l1_a_server_that_refuses_reasoning_gets_none() {
 }
 
 #[test]
-fn l3_a_server_that_wants_reasoning_gets_some_with_every_call() {
+fn l1_and_l3_a_server_that_wants_reasoning_gets_some_with_every_message() {
     let history = History {
         wants_reasoning: true,
         ..history()
     };
-    let own = data("local", "m", json!({"member": "reasoning_content"}));
-    let foreign = data("other", "m", json!({"member": "reasoning_content"}));
+    let of = |member: &str, whose: &str| data(whose, "m", json!({"member": member}));
+    let table = [
+        (Some(of("reasoning_content", "local")), "hm"),
+        (Some(of("reasoning", "local")), "hm"),
+        (Some(data("local", "m", json!({}))), "hm"),
+        (Some(of("reasoning_content", "other")), ""),
+        (None, ""),
+    ];
 
-    for (whose, expected) in [(Some(own), "hm"), (Some(foreign), ""), (None, "")] {
-        let thought = vec![thinking("hm", whose)];
-        let sent = sent(&history, exchange(thought, vec![tool_use("a", None)]));
+    for (whose, expected) in table {
+        let thought = || thinking("hm", whose.clone());
+        let mut conversation = exchange(vec![thought()], vec![tool_use("a", None)]);
+        conversation.push((Role::Assistant, vec![thought(), Block::text("Noon.")]));
+        conversation.push((Role::User, vec![Block::text("and now?")]));
 
-        assert_eq!(sent[1]["reasoning_content"], expected);
+        let sent = sent(&history, conversation);
+
+        for message in [&sent[1], &sent[3]] {
+            assert_eq!(message["reasoning_content"], expected);
+            assert_eq!(message.get("reasoning"), None);
+        }
     }
 }
 
@@ -366,8 +379,7 @@ fn g9_results_name_their_tool_where_it_is_wanted() {
 
 #[test]
 fn calls_are_told_as_text_where_no_tools_are_offered() {
-    let own = data("local", "m", json!({"member": "reasoning"}));
-    let conversation = exchange(vec![thinking("hm", Some(own))], vec![tool_use("a", None)]);
+    let conversation = exchange(Vec::new(), vec![tool_use("a", None)]);
 
     let told: Value = history().messages(&call(conversation)).into();
 
