@@ -10,6 +10,8 @@ pub enum Api {
     /// `chat_completions`, which most servers of open models speak too.
     #[default]
     ChatCompletions,
+    /// `responses`, OpenAI's own for models that reason.
+    Responses,
 }
 
 /// There is no protocol of that name.
@@ -23,6 +25,7 @@ impl FromStr for Api {
     fn from_str(name: &str) -> Result<Self, UnknownApi> {
         match name {
             "chat_completions" => Ok(Self::ChatCompletions),
+            "responses" => Ok(Self::Responses),
             _ => Err(UnknownApi),
         }
     }

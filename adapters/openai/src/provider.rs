@@ -9,6 +9,7 @@ use hango_provider_http::{Protocol, Remote, Settings, SettingsError};
 use crate::api::Api;
 use crate::chat;
 use crate::quirk::Quirk;
+use crate::responses;
 
 /// What both protocols have in common. The base URL holds the API's version, as
 /// `https://api.openai.com/v1` does.
@@ -32,6 +33,7 @@ pub struct OpenAiProvider {
 #[derive(Clone, Debug)]
 enum Requests {
     Chat(chat::Requests),
+    Responses(responses::Requests),
 }
 
 impl OpenAiProvider {
@@ -45,6 +47,15 @@ impl OpenAiProvider {
                 Ok(Self {
                     remote,
                     requests: Requests::Chat(requests),
+                })
+            }
+            Api::Responses => {
+                let remote = Remote::new(&settings, &protocol(&["responses"]))?;
+                let requests =
+                    responses::Requests::new(&settings.name, settings.extra_body, quirks);
+                Ok(Self {
+                    remote,
+                    requests: Requests::Responses(requests),
                 })
             }
         }
@@ -62,6 +73,11 @@ impl Provider for OpenAiProvider {
             Requests::Chat(requests) => {
                 let body = requests.body(&call);
                 let mapping = |origin| requests.mapping(origin, call);
+                self.remote.ask(&body, mapping).await
+            }
+            Requests::Responses(requests) => {
+                let body = requests.body(&call);
+                let mapping = |origin| responses::Mapping::new(origin, call.model);
                 self.remote.ask(&body, mapping).await
             }
         }

@@ -1,5 +1,6 @@
 //! Tests of the configuration as a whole.
 
+use hango_openai::Api;
 use secrecy::ExposeSecret;
 
 use super::*;
@@ -341,13 +342,19 @@ fn a_section_of_a_provider_reads_every_documented_key() {
         [providers.play]
         kind = "scripted"
         script = "play.toml"
+
+        [providers.reasoning]
+        kind = "openai"
+        base_url = "http://127.0.0.1:8000/v1"
+        api = "responses"
     "#;
 
     let config = loaded(&[("LOCAL_KEY", "k"), ("TEAM", "blue")], file);
 
-    let ProviderKind::OpenAi { server, .. } = &config.providers[0].kind else {
+    let ProviderKind::OpenAi { server, api, .. } = &config.providers[0].kind else {
         panic!("not an openai provider");
     };
+    assert_eq!(*api, Api::ChatCompletions);
     assert_eq!(server.headers["x-team"], "blue");
     assert_eq!(server.extra_body["top_k"], 3);
     assert_eq!(server.idle_timeout.as_secs(), 3);
@@ -359,6 +366,10 @@ fn a_section_of_a_provider_reads_every_documented_key() {
         panic!("not a scripted provider");
     };
     assert_eq!(script.as_deref(), Some("play.toml".as_ref()));
+    let ProviderKind::OpenAi { api, .. } = &config.providers[3].kind else {
+        panic!("not an openai provider");
+    };
+    assert_eq!(*api, Api::Responses);
 }
 
 #[test]
@@ -373,6 +384,10 @@ fn mistakes_in_a_section_name_the_key() {
         (
             "kind = 'anthropic'\nbase_url = 'http://h'\nquirks = ['odd']",
             "providers.local.quirks: \"odd\": no quirk of this kind of provider",
+        ),
+        (
+            "kind = 'openai'\nbase_url = 'http://h'\napi = 'assistants'",
+            "providers.local.api: neither chat_completions nor responses",
         ),
         (
             "kind = 'openai'\nbase_ulr = 'http://h'",
