@@ -40,11 +40,7 @@ impl Telemetry for LogLines {
                 context,
                 took,
                 failure: None,
-            } => tracing::info!(
-                turn = context.turn,
-                took_ms = millis(took),
-                "model called"
-            ),
+            } => tracing::info!(turn = context.turn, took_ms = millis(took), "model called"),
             Observation::ModelCalled {
                 context,
                 took,

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::conversation::{Block, Message, ProviderData, StopReason, Usage, is_blank};
+use crate::conversation::{
+    Block, Message, ProviderData, StopReason, Usage, is_blank, json_bytes,
+};
 use crate::tool::ToolDef;
 use crate::{AgentId, RunId, RunTrace, SessionId, TenantId};
 
@@ -27,6 +29,19 @@ pub struct ModelCall {
     pub max_tokens: Option<u32>,
     /// `None` leaves it to the provider.
     pub temperature: Option<f64>,
+}
+
+impl ModelCall {
+    /// How many bytes of text it has, as the model reads them.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        let system = self.system.iter().map(|block| block.text.len());
+        let said = self.messages.iter().flat_map(|message| &message.content);
+        let tools = self.tools.iter().map(|tool| {
+            tool.name.len() + tool.description.len() + json_bytes(&tool.parameters)
+        });
+        system.chain(said.map(Block::text_bytes)).chain(tools).sum()
+    }
 }
 
 /// Whom a call is made for.
@@ -84,6 +99,17 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
+    /// The same with a guess of what it cost, if its provider did not say. `sent` is how many bytes of
+    /// text it answers.
+    #[must_use]
+    pub fn with_usage(mut self, sent: usize) -> Self {
+        if !self.usage.is_told() {
+            let said = self.content.iter().map(Block::text_bytes).sum();
+            self.usage = Usage::estimate(sent, said);
+        }
+        self
+    }
+
     /// Whether it neither says anything nor asks for a tool: reasoning alone is no answer.
     #[must_use]
     pub fn is_empty_answer(&self) -> bool {

@@ -44,6 +44,7 @@ impl Bill {
             output_tokens: self.output,
             cache_read_tokens: self.cache_read,
             cache_write_tokens: self.cache_write,
+            estimated: false,
         }
     }
 }

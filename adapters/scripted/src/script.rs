@@ -176,6 +176,7 @@ impl From<TokenCounts> for Usage {
             output_tokens: counts.output_tokens,
             cache_read_tokens: counts.cache_read_tokens,
             cache_write_tokens: counts.cache_write_tokens,
+            estimated: false,
         }
     }
 }

@@ -99,6 +99,7 @@ impl StreamedModel {
 impl ModelHandler for StreamedModel {
     async fn call(&self, call: ModelCall) -> Result<ModelReply, ModelFailure> {
         let context = Arc::clone(&call.context);
+        let sent = call.text_bytes();
         *self.arriving() = Some(Arriving {
             answer: Accumulator::new(call_prefix(&context)),
             usage: Usage::default(),
@@ -108,7 +109,10 @@ impl ModelHandler for StreamedModel {
         shown.flush();
         let arriving = self.arriving().take();
         let outcome = match (received, arriving) {
-            (Ok(()), Some(arriving)) => arriving.answer.finish(),
+            (Ok(()), Some(arriving)) => arriving
+                .answer
+                .finish()
+                .map(|reply| reply.with_usage(sent)),
             (Err(failure), Some(arriving)) => Err(ModelFailure {
                 partial: arriving.answer.partial(),
                 usage: arriving.usage,

@@ -4,11 +4,12 @@ use hango_conformance::USAGE;
 use hango_domain::conversation::StopReason;
 use hango_domain::event::Event;
 use hango_domain::journal::CallState;
+use hango_domain::model::StreamEvent;
 use hango_domain::run::{ChangeKind, RunStatus};
 use hango_ports::tool::Idempotency;
 use serde_json::json;
 
-use crate::support::{Does, World, asks, says, settings, texts};
+use crate::support::{Does, Say, World, asks, says, settings, texts};
 
 /// The names of events.
 fn names(events: &[Event]) -> Vec<&str> {
@@ -43,6 +44,24 @@ async fn a_run_of_text_alone_is_one_call_and_one_write_behind_its_claim() {
     assert_eq!((record.run.iterations, record.run.usage), (1, USAGE));
     assert_eq!(record.run.stop_reason, Some(StopReason::EndTurn));
     assert_eq!(record.run.final_message_id, Some(record.messages[1].id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn o30_what_a_provider_does_not_count_is_guessed_and_marked_as_that() {
+    let world = World::new().await;
+    let mut silent = says("It is noon.");
+    silent.retain(|say| !matches!(say, Say::Event(StreamEvent::Usage(_))));
+    world.provider.then(silent);
+
+    let process = world.start(settings()).await;
+    let run = world.run().await;
+    let record = world.ended(run.id).await;
+    process.drain().await;
+
+    let usage = record.run.usage;
+    assert!(usage.estimated && usage.input_tokens > 0, "{usage:?}");
+    assert_eq!(usage.output_tokens, 3);
+    assert_eq!(record.messages[1].usage, Some(usage));
 }
 
 #[tokio::test(start_paused = true)]

@@ -99,6 +99,21 @@ impl Block {
         }
     }
 
+    /// How many bytes of text it has, as a model reads them.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text { text, .. } => text.len(),
+            Self::ToolUse { name, input, .. } => {
+                name.len() + input.iter().map(bytes_of_member).sum::<usize>()
+            }
+            Self::ToolResult { content, .. } => content.len(),
+            Self::Thinking { thinking, .. } => thinking.len(),
+            Self::RedactedThinking { data, .. } => data.len(),
+            Self::Provider(data) => json_bytes(&data.data),
+        }
+    }
+
     /// The id of a tool call, `None` for any other block.
     #[must_use]
     pub fn tool_use_id(&self) -> Option<&str> {
@@ -110,6 +125,20 @@ impl Block {
             | Self::RedactedThinking { .. }
             | Self::Provider(_) => None,
         }
+    }
+}
+
+fn bytes_of_member((name, value): (&String, &Value)) -> usize {
+    name.len() + json_bytes(value)
+}
+
+/// About how many bytes a value has as JSON.
+pub(crate) fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 4,
+        Value::String(text) => text.len() + 2,
+        Value::Array(values) => values.iter().map(json_bytes).sum::<usize>() + 2,
+        Value::Object(members) => members.iter().map(bytes_of_member).sum::<usize>() + 2,
     }
 }
 

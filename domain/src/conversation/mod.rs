@@ -13,6 +13,7 @@ mod unique;
 mod usage;
 mod validate;
 
+pub(crate) use block::json_bytes;
 pub use block::{Block, ProviderData};
 pub use message::{Message, NewMessage, Role};
 pub use repair::{Repair, Repaired, dangling_results, repair};

@@ -15,6 +15,37 @@ pub struct Usage {
     pub cache_read_tokens: u64,
     /// The part of the input that was written to a cache.
     pub cache_write_tokens: u64,
+    /// Whether it is a guess, in whole or in part, because a provider did not say.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub estimated: bool,
+}
+
+/// How many bytes of text are about a token.
+const BYTES_OF_TOKEN: usize = 4;
+
+impl Usage {
+    /// About what an answer of `said` bytes to `sent` bytes cost, where its provider does not say.
+    #[must_use]
+    pub fn estimate(sent: usize, said: usize) -> Self {
+        let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_OF_TOKEN));
+        Self {
+            input_tokens: tokens(sent).unwrap_or(u64::MAX),
+            output_tokens: tokens(said).unwrap_or(u64::MAX),
+            estimated: true,
+            ..Self::default()
+        }
+    }
+
+    /// Whether anybody counted anything.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        *self != Self::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_not(said: &bool) -> bool {
+    !*said
 }
 
 impl Add for Usage {
@@ -30,6 +61,7 @@ impl Add for Usage {
             cache_write_tokens: self
                 .cache_write_tokens
                 .saturating_add(more.cache_write_tokens),
+            estimated: self.estimated || more.estimated,
         }
     }
 }
@@ -70,5 +102,38 @@ impl StopReason {
             Self::Refusal => "refusal",
             Self::PauseTurn => "pause_turn",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn o30_a_guess_is_marked_as_one_and_so_is_a_sum_that_holds_it() {
+        let guess = Usage::estimate(9, 4);
+        let told = Usage {
+            input_tokens: 7,
+            ..Usage::default()
+        };
+
+        assert_eq!((guess.input_tokens, guess.output_tokens), (3, 1));
+        let sum = told + guess;
+        assert_eq!((sum.input_tokens, sum.estimated), (10, true));
+        assert_eq!(json!(sum)["estimated"], true);
+        assert_eq!(json!(told).get("estimated"), None);
+    }
+
+    #[test]
+    fn what_was_stored_before_there_were_guesses_is_none() {
+        let stored = json!({
+            "input_tokens": 1, "output_tokens": 2, "cache_read_tokens": 3, "cache_write_tokens": 4,
+        });
+
+        let read = Usage::deserialize(stored);
+
+        assert_eq!(read.ok().map(|usage| usage.estimated), Some(false));
     }
 }

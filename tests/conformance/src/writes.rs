@@ -20,6 +20,7 @@ pub const USAGE: Usage = Usage {
     output_tokens: 20,
     cache_read_tokens: 30,
     cache_write_tokens: 5,
+    estimated: false,
 };
 
 /// The result of a call that was executed.

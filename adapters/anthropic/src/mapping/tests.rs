@@ -255,6 +255,7 @@ fn a23_to_a26_what_was_told_last_is_what_it_cost() {
         output_tokens: 16,
         cache_read_tokens: 1,
         cache_write_tokens: 5,
+        estimated: false,
     };
     assert_eq!(usage, expected);
 }

@@ -315,6 +315,7 @@ fn usage(wire: &Value) -> Usage {
             .or_else(|| count("/prompt_cache_hit_tokens"))
             .unwrap_or(0),
         cache_write_tokens: count("/prompt_tokens_details/cache_write_tokens").unwrap_or(0),
+        estimated: false,
     }
 }
 

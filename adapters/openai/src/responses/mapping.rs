@@ -122,6 +122,7 @@ fn usage(wire: &Value) -> Usage {
         output_tokens: count("/output_tokens"),
         cache_read_tokens: count("/input_tokens_details/cached_tokens"),
         cache_write_tokens: count("/input_tokens_details/cache_write_tokens"),
+        estimated: false,
     }
 }
 

@@ -18,6 +18,7 @@ fn usage_counts_cached_input_and_all_reasoning() {
         output_tokens: 17,
         cache_read_tokens: 8,
         cache_write_tokens: 0,
+        estimated: false,
     };
     assert_eq!(usage_of(&wire), Some(expected));
 }

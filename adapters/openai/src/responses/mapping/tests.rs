@@ -151,6 +151,7 @@ fn r1_text_is_told_as_it_comes_and_the_last_event_ends_it_with_its_bill() {
             output_tokens: 10,
             cache_read_tokens: 8,
             cache_write_tokens: 4,
+            estimated: false,
         }),
         StreamEvent::Stop(Stop::Answer(StopReason::EndTurn)),
     ];
