@@ -98,15 +98,6 @@ fn evil() -> Vec<Flood> {
             "data: {\"type\":\"message_start\",\"message\":{\"usage\":[",
         ),
         Flood::fails(
-            "members that only an escape tells from text",
-            HELD,
-            [
-                one(start(0, "\"type\":\"future\",\"")),
-                two_mib("x"),
-                one("\\n\":1}}\n\n"),
-            ],
-        ),
-        Flood::fails(
             "an unknown block",
             HELD,
             [one(kept(0) + "\""), two_mib("x"), one("\\n\"}}\n\n")],

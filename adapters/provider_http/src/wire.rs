@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Origin;
 use crate::sse::{Corrupt, Decoder, Event};
+use crate::text::{MAX_NAME, has_long_name};
 
 /// The most bytes that a stream may have. A server may need hundreds of them for each token.
 const MAX_STREAM: usize = 64 << 20;
@@ -177,6 +178,7 @@ impl<D: Dialect> Answer<D> {
     async fn step(&mut self) -> Result<(), ModelFailure> {
         let mut told = Vec::new();
         let flow = if let Some(event) = self.event().await? {
+            self.origin.has_short_names("an event", &event.data)?;
             self.dialect.event(&event, &mut told)?
         } else {
             self.dialect.closed(&mut told);
@@ -280,6 +282,15 @@ impl Origin {
                 self.failure(ModelFailureKind::Protocol, "sent a line that is not UTF-8")
             }
         }
+    }
+
+    /// Whether no member of a JSON text has a name that it would take much memory to read.
+    pub(crate) fn has_short_names(&self, what: &str, json: &str) -> Result<(), ModelFailure> {
+        if json.len() > MAX_NAME && has_long_name(json) {
+            let message = format!("sent {what} with a name of more than {}", size(MAX_NAME));
+            return Err(self.failure(ModelFailureKind::Protocol, &message));
+        }
+        Ok(())
     }
 
     /// The connection failed. What lies beneath is named, the address is not.

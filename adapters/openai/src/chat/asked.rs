@@ -1,11 +1,12 @@
 //! What was asked for, as far as the answer is measured by it.
 
-use std::collections::BTreeMap;
-
-use hango_domain::text::mend_json;
+use hango_domain::accumulator::MAX_ANSWER_BYTES;
+use hango_domain::json;
 use hango_domain::tool::ToolDef;
-use serde::de::IgnoredAny;
 use serde_json::Value;
+
+/// What arguments may take of memory.
+pub(crate) const MAX_ARGUMENTS: usize = MAX_ANSWER_BYTES + (128 << 10);
 
 /// The request behind an answer.
 #[derive(Debug, Default)]
@@ -47,10 +48,11 @@ impl Asked {
         } else {
             arguments
         };
-        let arguments = mend_json(arguments);
-        let twice: Option<String> = serde_json::from_str(&arguments).ok();
-        let arguments = twice.as_deref().unwrap_or(&arguments);
-        let Ok(members) = serde_json::from_str::<BTreeMap<String, IgnoredAny>>(arguments) else {
+        let members = match json::read(arguments, MAX_ARGUMENTS) {
+            Ok(Value::String(twice)) => json::read(&twice, MAX_ARGUMENTS),
+            once => once,
+        };
+        let Ok(Value::Object(members)) = members else {
             return false;
         };
         let required = self.schema(tool).and_then(|schema| schema.get("required"));

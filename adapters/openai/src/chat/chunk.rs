@@ -12,7 +12,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::conversation::Usage;
-use hango_provider_http::error_of;
+use hango_domain::text::append;
+use hango_provider_http::{error_of, text};
 use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -47,6 +48,7 @@ pub(crate) struct Chunk<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Choice<'a> {
     pub(crate) index: Option<u64>,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) finish_reason: Option<String>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
@@ -60,9 +62,12 @@ pub(crate) struct Choice<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Delta<'a> {
     pub(crate) content: Option<Content>,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) refusal: Option<String>,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) reasoning_content: Option<String>,
     /// The same under another name, of newer servers.
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) reasoning: Option<String>,
     #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
@@ -78,6 +83,7 @@ pub(crate) struct Delta<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct CallDelta<'a> {
     pub(crate) index: Option<u64>,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) id: Option<String>,
     #[serde(borrow)]
     pub(crate) function: Option<FunctionDelta<'a>>,
@@ -88,6 +94,7 @@ pub(crate) struct CallDelta<'a> {
 /// A fragment of the function that a call names.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionDelta<'a> {
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) name: Option<String>,
     /// A string of JSON text; of some servers the object itself.
     #[serde(borrow)]
@@ -104,25 +111,50 @@ struct Extra {
 struct Google {
     /// Whether what is said is a thought.
     thought: Option<bool>,
+    #[serde(default, deserialize_with = "text::optional")]
     thought_signature: Option<String>,
 }
 
 /// A piece of reasoning that a server wants back as it came. Which members there are, its `type` says.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Detail {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "text::required")]
     pub(crate) kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) text: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) summary: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) data: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) signature: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "text::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) format: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) index: Option<u64>,
@@ -184,8 +216,8 @@ impl CallDelta<'_> {
 impl FunctionDelta<'_> {
     /// More of the arguments, as JSON text.
     pub(crate) fn arguments(&self) -> String {
-        let json = self.arguments.map(RawValue::get).unwrap_or_default();
-        serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
+        let json = |raw: &RawValue| text::of(raw).unwrap_or_else(|| raw.get().to_owned());
+        self.arguments.map(json).unwrap_or_default()
     }
 }
 
@@ -199,6 +231,7 @@ pub(crate) struct Content {
 /// A part of [`Content`]; of an unknown kind if it has neither.
 #[derive(Debug, Deserialize)]
 struct Part {
+    #[serde(default, deserialize_with = "text::optional")]
     text: Option<String>,
     thinking: Option<Content>,
     /// Whether the text is a thought.
@@ -208,12 +241,12 @@ struct Part {
 impl Content {
     fn take(&mut self, part: &Part) {
         if let Some(thinking) = &part.thinking {
-            self.thinking.push_str(&thinking.text);
+            append(&mut self.thinking, &thinking.text);
         }
         if let Some(text) = &part.text {
             match part.thought {
-                Some(true) => self.thinking.push_str(text),
-                Some(false) | None => self.text.push_str(text),
+                Some(true) => append(&mut self.thinking, text),
+                Some(false) | None => append(&mut self.text, text),
             }
         }
     }
@@ -221,32 +254,40 @@ impl Content {
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Parts;
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        if let Some(text) = text::of(raw) {
+            let thinking = String::new();
+            return Ok(Self { text, thinking });
+        }
+        let Parts(content) = serde_json::from_str(raw.get()).map_err(de::Error::custom)?;
+        Ok(content)
+    }
+}
 
-        impl<'de> Visitor<'de> for Parts {
-            type Value = Content;
+/// [`Content`] that came as a list.
+struct Parts(Content);
+
+impl<'de> Deserialize<'de> for Parts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+
+        impl<'de> Visitor<'de> for List {
+            type Value = Parts;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("text or a list of parts")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Content, E> {
-                Ok(Content {
-                    text: text.to_owned(),
-                    thinking: String::new(),
-                })
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts, A::Error> {
                 let mut content = Content::default();
-                while let Some(part) = parts.next_element()? {
+                while let Some(part) = list.next_element()? {
                     content.take(&part);
                 }
-                Ok(content)
+                Ok(Parts(content))
             }
         }
 
-        deserializer.deserialize_any(Parts)
+        deserializer.deserialize_seq(List)
     }
 }
 

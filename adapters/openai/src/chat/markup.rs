@@ -4,12 +4,14 @@
 //! GLM, `f<arg_key>k</arg_key><arg_value>v</arg_value>…`, whose values are texts where the tool's
 //! parameter is one, and else JSON. Only what names a tool of the request is a call.
 
+use hango_domain::json;
 use hango_domain::text::mend_json;
+use hango_provider_http::text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::asked::Asked;
+use super::asked::{Asked, MAX_ARGUMENTS};
 
 /// A call as it was written.
 #[derive(Debug, Eq, PartialEq)]
@@ -22,6 +24,7 @@ pub(crate) struct Written {
 
 #[derive(Deserialize)]
 struct Json<'a> {
+    #[serde(deserialize_with = "text::required")]
     name: String,
     #[serde(borrow, alias = "parameters")]
     arguments: Option<&'a RawValue>,
@@ -47,22 +50,25 @@ fn arguments(markup: &str, asked: &Asked) -> Option<Written> {
     let (name, mut rest) = markup.split_at(markup.find("<arg_key>").unwrap_or(markup.len()));
     let name = name.trim();
     let mut arguments = Map::new();
+    let mut budget = MAX_ARGUMENTS;
     while !rest.trim_start().is_empty() {
         let (key, behind) = tagged(rest, "<arg_key>", "</arg_key>")?;
         let (value, behind) = tagged(behind, "<arg_value>", "</arg_value>")?;
         let key = key.trim();
-        let json = || serde_json::from_str(&mend_json(value)).ok();
+        let json = || json::read(value, budget).ok();
         let read = if asked.is_text(name, key) {
             None
         } else {
             json()
         };
-        arguments.insert(key.to_owned(), read.unwrap_or_else(|| value.into()));
+        let read = read.unwrap_or_else(|| value.into());
+        budget = budget.checked_sub(key.len() + json::weight(&read))?;
+        arguments.insert(key.to_owned(), read);
         rest = behind;
     }
     Some(Written {
         name: name.to_owned(),
-        arguments: Value::Object(arguments).to_string(),
+        arguments: json::text(&Value::Object(arguments)),
     })
 }
 

@@ -13,6 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::json;
+use hango_provider_http::text;
 use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -61,10 +62,13 @@ pub(crate) enum Frame<'a> {
 /// What tells an item from others.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Head {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "text::required")]
     pub(crate) kind: String,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) id: Option<String>,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) call_id: Option<String>,
+    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) name: Option<String>,
 }
 
@@ -96,8 +100,9 @@ pub(crate) enum Piece {
 pub(crate) struct Arguments {
     #[serde(rename = "output_index")]
     pub(crate) index: Option<u32>,
-    #[serde(rename = "item_id")]
+    #[serde(rename = "item_id", default, deserialize_with = "text::optional")]
     pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "text::required")]
     pub(crate) arguments: String,
 }
 
@@ -112,6 +117,7 @@ pub(crate) enum Status {
 /// What holds of the whole answer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Response<'a> {
+    #[serde(default, deserialize_with = "text::optional")]
     status: Option<String>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
@@ -124,6 +130,7 @@ pub(crate) struct Response<'a> {
 
 #[derive(Debug, Deserialize)]
 struct IncompleteDetails {
+    #[serde(default, deserialize_with = "text::optional")]
     reason: Option<String>,
 }
 
@@ -139,7 +146,7 @@ pub(crate) enum Wrong {
 /// What tells a frame's class.
 #[derive(Deserialize)]
 struct Class {
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default, deserialize_with = "text::optional")]
     kind: Option<String>,
     error: Option<IgnoredAny>,
 }
@@ -153,9 +160,11 @@ struct Begins {
 #[derive(Deserialize)]
 struct Delta {
     output_index: Option<u32>,
+    #[serde(default, deserialize_with = "text::optional")]
     item_id: Option<String>,
     content_index: Option<u32>,
     summary_index: Option<u32>,
+    #[serde(deserialize_with = "text::required")]
     delta: String,
 }
 
