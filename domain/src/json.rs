@@ -265,8 +265,8 @@ fn escaped(text: &str) -> Option<(char, usize)> {
 /// The UTF-16 unit whose escape, `\uXXXX`, begins a text.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.get(..6)?.strip_prefix("\\u")?;
-    let digits = digits.bytes().map(|byte| char::from(byte).to_digit(16));
-    digits.fold(Some(0), |unit, digit| Some(unit? << 4 | digit?))
+    let mut digits = digits.bytes().map(|byte| char::from(byte).to_digit(16));
+    digits.try_fold(0, |unit, digit| Some(unit << 4 | digit?))
 }
 
 /// The character that the two halves of a pair are.

@@ -22,9 +22,15 @@ async fn no_stream_takes_more_than_8_mib_and_each_ends_clearly() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let floods = flood::of_any_server().into_iter();
 
-    flood::takes_little_memory(METER, floods.chain(evil()).chain(legal()), |settings| {
-        Box::new(AnthropicProvider::new(settings, &[]).expect("a provider"))
-    })
+    flood::takes_little_memory(
+        METER,
+        floods
+            .chain(values())
+            .chain(waiting())
+            .chain(answers())
+            .chain(legal()),
+        |settings| Box::new(AnthropicProvider::new(settings, &[]).expect("a provider")),
+    )
     .await;
 }
 
@@ -61,9 +67,8 @@ const TO_READ: &str = "sent an event that takes more than 2176 KiB to read";
 const HELD: &str = "sent an event that brings more than 512 KiB of what waits";
 const ANSWER: &str = "the answer has more than 2359296 bytes";
 
-fn evil() -> Vec<Flood> {
-    let text = || one(started(0, "\"type\":\"text\",\"text\":\"\""));
-    let delta_of_text = delta(0, "\"type\":\"text_delta\",\"text\":\"");
+/// More values than their text.
+fn values() -> Vec<Flood> {
     let kept = |index| start(index, "\"type\":\"future\",\"x\":");
     let of_values = |name, value: &str, before: &str| {
         let body = [one(before), two_mib(value), one("0]}}\n\n")];
@@ -97,6 +102,19 @@ fn evil() -> Vec<Flood> {
             "\"\",",
             "data: {\"type\":\"message_start\",\"message\":{\"usage\":[",
         ),
+        Flood::fails(
+            "values of a document",
+            "sent a document that takes more than 2176 KiB to read",
+            [one("{\"content\":["), two_mib("{},"), one("{}]}")],
+        )
+        .as_document(),
+    ]
+}
+
+/// More than may wait for the end of a block.
+fn waiting() -> Vec<Flood> {
+    let kept = |index| start(index, "\"type\":\"future\",\"x\":");
+    vec![
         Flood::fails(
             "an unknown block",
             HELD,
@@ -138,6 +156,14 @@ fn evil() -> Vec<Flood> {
                 one("1]\"}}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n"),
             ],
         ),
+    ]
+}
+
+/// An answer that is too large, and other texts that are.
+fn answers() -> Vec<Flood> {
+    let text = || one(started(0, "\"type\":\"text\",\"text\":\"\""));
+    let delta_of_text = delta(0, "\"type\":\"text_delta\",\"text\":\"");
+    vec![
         Flood::fails(
             "many blocks",
             ANSWER,
@@ -198,12 +224,6 @@ fn evil() -> Vec<Flood> {
             "that lacks what an event of its kind has",
             [one("data: {\"type\":\""), two_mib("x"), one("\\n\"}\n\n")],
         ),
-        Flood::fails(
-            "values of a document",
-            "sent a document that takes more than 2176 KiB to read",
-            [one("{\"content\":["), two_mib("{},"), one("{}]}")],
-        )
-        .as_document(),
     ]
 }
 
