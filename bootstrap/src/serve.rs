@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use hango_http::{Api, Limits, Readiness};
+use hango_http::{Api, Limits, RateLimits, Rates, Readiness};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +84,12 @@ impl Server {
         let api = Api {
             use_cases: Arc::clone(&wired.use_cases),
             readiness: Arc::clone(&readiness),
+            rates: Arc::new(Rates::new(RateLimits {
+                per_key: settings.rate_limit_per_key,
+                per_tenant: settings.rate_limit_per_tenant,
+            })),
             max_body_bytes: settings.max_body_bytes,
+            admin_token: settings.admin_token,
         };
         let routes = if halves.api {
             hango_http::router(api)

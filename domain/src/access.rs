@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::people::{User, UserStatus};
 use crate::{ApiKeyId, TenantId, UserId};
 
 /// What a user may do in his tenant.
@@ -20,12 +21,36 @@ pub enum Role {
 }
 
 impl Role {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Owner, Self::Admin, Self::Member];
+
     /// Whether the role sees and changes everything in its tenant.
     #[must_use]
     pub const fn administers(self) -> bool {
         match self {
             Self::Owner | Self::Admin => true,
             Self::Member => false,
+        }
+    }
+
+    /// Whether who has this role may make users of `other`, change them, and speak for them: an admin who
+    /// had a key of an owner would be one.
+    #[must_use]
+    pub const fn manages(self, other: Self) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Admin => !matches!(other, Self::Owner),
+            Self::Member => false,
+        }
+    }
+
+    /// Whether who has this role may do all that `other` may.
+    #[must_use]
+    pub const fn covers(self, other: Self) -> bool {
+        match self {
+            Self::Owner => true,
+            Self::Admin => !matches!(other, Self::Owner),
+            Self::Member => matches!(other, Self::Member),
         }
     }
 
@@ -51,6 +76,30 @@ pub struct Scope {
     pub role: Role,
     /// The key he came with; `None` when an operator acts on the store itself.
     pub key: Option<ApiKeyId>,
+}
+
+impl Scope {
+    /// Whether a user of the tenant, and his keys, exist for the caller.
+    #[must_use]
+    pub fn sees_user(&self, user: UserId) -> bool {
+        self.role.administers() || self.user == user
+    }
+
+    /// Whether the caller may name that user, and make keys for him.
+    #[must_use]
+    pub fn may_act_for(&self, user: &User) -> bool {
+        self.user == user.id || self.role.manages(user.role)
+    }
+
+    /// Whether the caller may change that user, as he is now, to what is given. Nobody's role or status is
+    /// his own to set, and nobody gives a role that he could not take away.
+    #[must_use]
+    pub fn may_change(&self, user: &User, role: Option<Role>, status: Option<UserStatus>) -> bool {
+        if role.is_none() && status.is_none() {
+            return self.may_act_for(user);
+        }
+        self.role.manages(user.role) && role.is_none_or(|role| self.role.manages(role))
+    }
 }
 
 /// Which sessions, and what belongs to them, exist for a caller.
@@ -119,6 +168,23 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::Timestamp;
+
+    const ROLES: [Role; 3] = [Role::Owner, Role::Admin, Role::Member];
+
+    /// The caller himself for 10, somebody else for any other number.
+    fn user(number: u128, role: Role) -> User {
+        User {
+            id: UserId(Uuid::from_u128(number)),
+            tenant_id: TenantId(Uuid::from_u128(1)),
+            email: String::new(),
+            name: String::new(),
+            role,
+            status: UserStatus::Active,
+            created_at: Timestamp::from_micros(0),
+            updated_at: Timestamp::from_micros(0),
+        }
+    }
 
     fn scope(role: Role) -> Scope {
         Scope {
@@ -174,5 +240,46 @@ mod tests {
             }
             .may_act()
         );
+    }
+
+    #[test]
+    fn a_member_sees_himself_and_names_himself_and_no_more() {
+        let (himself, other) = (user(10, Role::Member), user(11, Role::Member));
+        let member = scope(Role::Member);
+
+        assert!(member.sees_user(himself.id) && !member.sees_user(other.id));
+        assert!(member.may_change(&himself, None, None));
+        assert!(!member.may_change(&himself, Some(Role::Member), None));
+        assert!(!member.may_change(&himself, None, Some(UserStatus::Active)));
+        assert!(!member.may_change(&other, None, None));
+        assert!(member.may_act_for(&himself) && !member.may_act_for(&other));
+    }
+
+    #[test]
+    fn only_an_owner_makes_changes_or_speaks_for_an_owner() {
+        for has in ROLES {
+            let other = user(11, has);
+            for (by, may) in [(Role::Owner, true), (Role::Admin, has != Role::Owner)] {
+                let by = scope(by);
+                assert!(by.sees_user(other.id));
+                assert_eq!(by.may_act_for(&other), may, "{by:?} {has:?}");
+                assert_eq!(by.may_change(&other, None, None), may);
+                let disabled = Some(UserStatus::Disabled);
+                assert_eq!(by.may_change(&other, None, disabled), may);
+                for given in ROLES {
+                    let may = may && by.role.manages(given);
+                    assert_eq!(by.may_change(&other, Some(given), None), may);
+                }
+            }
+        }
+        assert!(!Role::Admin.manages(Role::Owner) && Role::Owner.manages(Role::Owner));
+    }
+
+    #[test]
+    fn an_owner_or_admin_may_step_down() {
+        for role in [Role::Owner, Role::Admin] {
+            let himself = user(10, role);
+            assert!(scope(role).may_change(&himself, Some(Role::Member), None));
+        }
     }
 }

@@ -141,3 +141,84 @@ impl ApiKey {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
     }
 }
+
+/// Whether who comes with a key may act at `now`: the key opens something, and its user and his tenant may
+/// work. Asked when he is let in, and again by each transaction in which he changes something.
+#[must_use]
+pub fn may_act(key: &ApiKey, user: &User, tenant: &Tenant, now: Timestamp) -> bool {
+    key.is_valid(now) && user.status == UserStatus::Active && tenant.status == TenantStatus::Active
+}
+
+/// The most characters that a name for people has.
+pub const LONGEST_NAME: usize = 200;
+
+/// What is wrong with a name for people.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NameFault {
+    /// There is nothing to be read.
+    Blank,
+    /// It has more than [`LONGEST_NAME`] characters.
+    TooLong,
+    /// Some of it would be acted upon instead of shown.
+    Control,
+}
+
+/// What is wrong with `name` as that of a tenant, a user or a key, which stand in lists and log lines
+/// beside others'.
+#[must_use]
+pub fn name_fault(name: &str) -> Option<NameFault> {
+    if name.trim().is_empty() {
+        Some(NameFault::Blank)
+    } else if name.chars().nth(LONGEST_NAME).is_some() {
+        Some(NameFault::TooLong)
+    } else if name.chars().any(is_control) {
+        Some(NameFault::Control)
+    } else {
+        None
+    }
+}
+
+/// Whether a character is not shown but changes how what is around it is: a control, the end of a line,
+/// or what turns the direction of the text that follows.
+#[must_use]
+pub fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_short_text_that_can_be_read() {
+        for good in [
+            "A",
+            "Ada Lovelace",
+            "\u{e9}\u{301} \u{1f469}\u{200d}\u{1f4bb}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}",
+            "<b>",
+            &"\u{1f600}".repeat(LONGEST_NAME),
+        ] {
+            assert_eq!(name_fault(good), None, "{good:?}");
+        }
+        for (bad, fault) in [
+            (String::new(), NameFault::Blank),
+            (" \u{a0}".to_owned(), NameFault::Blank),
+            ("a".repeat(LONGEST_NAME + 1), NameFault::TooLong),
+            (
+                format!("e{}", "\u{301}".repeat(1_000_000)),
+                NameFault::TooLong,
+            ),
+            ("a\r\nb".to_owned(), NameFault::Control),
+            ("\u{1b}[2J".to_owned(), NameFault::Control),
+            ("a\u{7f}".to_owned(), NameFault::Control),
+            ("\u{85}b".to_owned(), NameFault::Control),
+            ("exe.\u{202e}fdp".to_owned(), NameFault::Control),
+            ("a\u{2067}b".to_owned(), NameFault::Control),
+            ("a\u{2028}b".to_owned(), NameFault::Control),
+        ] {
+            assert_eq!(name_fault(&bad), Some(fault), "{bad:.20?}");
+        }
+    }
+}

@@ -1,5 +1,7 @@
-//! What is old enough to be removed, where an operator wants that.
+//! What is old enough to be removed: what was kept for idempotency keys, and, where an operator wants that,
+//! runs and sessions.
 //!
+//! * An answer kept for an idempotency key is old after [a day](ANSWERS_KEPT), and counts no more.
 //! * A run is old when it ended that long ago. It goes with its journal and its events.
 //! * A session is old when it has no run any more, and nothing was said or changed in it for that long.
 //!   It goes with its messages.
@@ -16,6 +18,15 @@ use std::time::Duration;
 use crate::Timestamp;
 use crate::run::Run;
 use crate::session::{Session, SessionLine};
+
+/// How long the answer for an idempotency key is kept, whatever becomes of what it tells of.
+pub const ANSWERS_KEPT: Duration = Duration::from_hours(24);
+
+/// Whether an answer for an idempotency key that was given at `at` is old.
+#[must_use]
+pub fn is_old_answer(at: Timestamp, now: Timestamp) -> bool {
+    at <= now.minus(ANSWERS_KEPT)
+}
 
 /// How long what is over is kept.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -8,7 +8,7 @@ use crate::run::RunStatus;
 use crate::{AgentId, RunId, SessionId, TenantId, Timestamp, UserId};
 
 /// A conversation with an agent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// Its identity.
     pub id: SessionId,

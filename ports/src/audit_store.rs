@@ -1,6 +1,7 @@
 //! The audit trail: who changed what. Rows are only ever added, in the transaction of their change.
 
 use async_trait::async_trait;
+use hango_domain::access::Role;
 use hango_domain::{AgentId, ApiKeyId, AuditId, TenantId, Timestamp, TraceId, UserId};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -8,7 +9,12 @@ use uuid::Uuid;
 use crate::page::{Page, PageRequest};
 use crate::store::StoreFailure;
 
-/// A row that goes with a change.
+/// A row that goes with a change, and so tells who makes it.
+///
+/// Where it names a key, the transaction that adds it asks once more whether that key
+/// [may act](hango_domain::people::may_act), as it stood before the change: else nothing of the change is
+/// made, and the answer is [`StoreFailure::ActorRefused`]. So what was revoked, disabled or suspended
+/// changes nothing from that moment on, whatever its process knew when it let the caller in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewAudit {
     /// Its identity.
@@ -17,6 +23,8 @@ pub struct NewAudit {
     pub tenant_id: TenantId,
     /// Who acted; `None` when an operator did, on the store or with the admin token.
     pub actor_id: Option<UserId>,
+    /// What he was let in as, and has to be still, or more; not kept.
+    pub actor_role: Option<Role>,
     /// The key he came with.
     pub api_key_id: Option<ApiKeyId>,
     /// What he did, as `noun.verb`.
@@ -36,6 +44,12 @@ pub struct NewAudit {
 }
 
 impl NewAudit {
+    /// The roles of which the actor has to have one by now.
+    pub fn actor_roles(&self) -> impl Iterator<Item = Role> {
+        let as_good = |role: &Role| self.actor_role.is_none_or(|it| role.covers(it));
+        Role::ALL.into_iter().filter(as_good)
+    }
+
     /// This row, telling of an agent too: that of a run, which a store knows and its caller need not.
     #[must_use]
     pub fn with_agent(mut self, agent: AgentId) -> Self {
@@ -88,7 +102,7 @@ pub struct AuditFilter {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait AuditStore: Send + Sync {
-    /// Adds a row that goes with no change: a call that was refused.
+    /// Adds a row that goes with no change: a call that was refused. Nobody is asked whether he may act.
     async fn record(&self, row: NewAudit) -> Result<(), StoreFailure>;
 
     /// Reads a tenant's rows, newest first.

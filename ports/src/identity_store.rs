@@ -1,12 +1,13 @@
 //! Where tenants, users and keys are kept.
 
 use async_trait::async_trait;
-use hango_domain::access::Role;
+use hango_domain::access::{Role, Scope};
 use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus};
 use hango_domain::{ApiKeyId, TenantId, Timestamp, UserId};
 use thiserror::Error;
 
 use crate::audit_store::NewAudit;
+use crate::page::{Page, PageRequest};
 use crate::store::StoreFailure;
 
 /// A key with whom it speaks for, as all of them are now.
@@ -45,7 +46,8 @@ impl UserPatch {
     }
 }
 
-/// Keeps who may come in. Moments of what is added are set by the store's clock.
+/// Keeps who may come in. Moments of what is added are set by the store's clock. What is read or changed in
+/// one tenant is never another's.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait IdentityStore: Send + Sync {
@@ -64,11 +66,14 @@ pub trait IdentityStore: Send + Sync {
         audit: NewAudit,
     ) -> Result<Credential, IdentityStoreError>;
 
-    /// Finds a tenant by its slug.
-    async fn tenant(&self, slug: &str) -> Result<Option<Tenant>, IdentityStoreError>;
+    /// Finds a tenant.
+    async fn tenant(&self, tenant: TenantId) -> Result<Option<Tenant>, IdentityStoreError>;
 
-    /// Reads all tenants, oldest first.
-    async fn tenants(&self) -> Result<Vec<Tenant>, IdentityStoreError>;
+    /// Finds a tenant by its slug.
+    async fn tenant_by_slug(&self, slug: &str) -> Result<Option<Tenant>, IdentityStoreError>;
+
+    /// Reads tenants, newest first.
+    async fn tenants(&self, page: PageRequest) -> Result<Page<Tenant>, IdentityStoreError>;
 
     /// Suspends a tenant or lets it work again.
     async fn set_tenant_status(
@@ -95,9 +100,19 @@ pub trait IdentityStore: Send + Sync {
         email: &str,
     ) -> Result<Option<User>, IdentityStoreError>;
 
-    /// Changes a user. The last active owner of a tenant stays one.
+    /// Reads the users of a tenant, or only that one, newest first.
+    async fn users(
+        &self,
+        tenant: TenantId,
+        only: Option<UserId>,
+        page: PageRequest,
+    ) -> Result<Page<User>, IdentityStoreError>;
+
+    /// Changes a user. The last active owner of a tenant stays one. Whether `by` may change him is asked of
+    /// the user as he is then; `None` is an operator, who may.
     async fn update_user(
         &self,
+        by: Option<Scope>,
         tenant: TenantId,
         user: UserId,
         patch: UserPatch,
@@ -107,15 +122,28 @@ pub trait IdentityStore: Send + Sync {
     /// Adds a key of an existing user.
     async fn create_key(&self, key: ApiKey, audit: NewAudit) -> Result<ApiKey, IdentityStoreError>;
 
-    /// Reads the keys of a tenant, of one user if he is given; newest first.
+    /// Finds a key.
+    async fn key(
+        &self,
+        tenant: TenantId,
+        key: ApiKeyId,
+    ) -> Result<Option<ApiKey>, IdentityStoreError>;
+
+    /// Reads the keys of a tenant, or only those of that user, newest first.
     async fn keys(
         &self,
         tenant: TenantId,
         user: Option<UserId>,
-    ) -> Result<Vec<ApiKey>, IdentityStoreError>;
+        page: PageRequest,
+    ) -> Result<Page<ApiKey>, IdentityStoreError>;
 
     /// Revokes a key; doing it again changes nothing.
-    async fn revoke_key(&self, key: ApiKeyId, audit: NewAudit) -> Result<(), IdentityStoreError>;
+    async fn revoke_key(
+        &self,
+        tenant: TenantId,
+        key: ApiKeyId,
+        audit: NewAudit,
+    ) -> Result<(), IdentityStoreError>;
 }
 
 /// Why an [`IdentityStore`] did not do what it was asked.
@@ -133,6 +161,9 @@ pub enum IdentityStoreError {
     /// There is a key of that prefix.
     #[error("the prefix is taken")]
     PrefixTaken,
+    /// Who asked may not change a user of that role, or to that role.
+    #[error("the caller's role does not allow this")]
+    Forbidden,
     /// The tenant would be left without an active owner.
     #[error("a tenant keeps one active owner")]
     LastOwner,

@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::audit_store::NewAudit;
+use crate::idempotency::{IdempotencyKey, Repeated};
 use crate::page::{Page, PageRequest};
 use crate::store::StoreFailure;
 
@@ -47,7 +48,15 @@ pub trait RunStore: Send + Sync {
     /// agent as it is in this transaction. With [`OnBusy::Interrupt`] the pending runs are cancelled in
     /// the same transaction, before the cap is checked. A run of the same id that is already there is
     /// returned as it is.
-    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError>;
+    ///
+    /// With a key, the run is the answer that is kept for it; where there is one already, that comes
+    /// before all else: [`Repeated`](RunStoreError::Repeated).
+    async fn accept(
+        &self,
+        new: NewRun,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Accepted, RunStoreError>;
 
     /// Reads a run; `None` when there is none for this caller.
     async fn find(&self, seen: Visibility, run: RunId) -> Result<Option<Run>, RunStoreError>;
@@ -135,9 +144,10 @@ pub trait RunStore: Send + Sync {
     /// Takes runs from holders that fell silent, the longest silent first.
     async fn reclaim(&self, request: ReclaimRequest) -> Result<Vec<Reclaimed>, RunStoreError>;
 
-    /// Removes some of what is old, as [`hango_domain::retention`] says: runs, with their journal and
-    /// events, and sessions, with their messages, when there is no old run left. Which go first is the
-    /// store's to choose, and how many [`one_step`](hango_domain::retention::one_step) says.
+    /// Removes some of what is old, as [`hango_domain::retention`] says: answers kept for idempotency keys;
+    /// when none of them is old, runs, with their journal and events; and when no run is, sessions, with
+    /// their messages. Which go first is the store's to choose, and how many
+    /// [`one_step`](hango_domain::retention::one_step) says.
     ///
     /// Any number of callers may ask at once, and whatever else is done goes on meanwhile: what another
     /// has in hand is passed over, and left to the next time. A run is accepted in a session, or the
@@ -346,15 +356,17 @@ pub struct Reclaimed {
 /// What is asked for when old things are to be removed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PruneRequest {
-    /// How long what is over is kept.
-    pub retention: Retention,
+    /// How long what is over is kept; `None` for ever. Answers go in any case.
+    pub retention: Option<Retention>,
     /// How many rows are to go at once, about; at least 1.
     pub rows: u32,
 }
 
-/// What was removed; nothing of either when nothing old is left, but for what others have in hand.
+/// What was removed; nothing of any kind when nothing old is left, but for what others have in hand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Pruned {
+    /// How many answers kept for idempotency keys.
+    pub answers: u64,
     /// How many runs.
     pub runs: u64,
     /// How many sessions.
@@ -373,6 +385,9 @@ pub enum RunStoreError {
     /// The session takes no more runs.
     #[error(transparent)]
     Line(#[from] LineError),
+    /// Its idempotency key was used before.
+    #[error(transparent)]
+    Repeated(#[from] Repeated),
     /// A rule forbids the change. Who presented a lease stops at once and writes nothing more.
     #[error("the run refused the change")]
     Refused(#[source] TransitionError),

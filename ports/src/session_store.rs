@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::agent_store::AgentRef;
 use crate::audit_store::NewAudit;
+use crate::idempotency::{IdempotencyKey, Repeated};
 use crate::page::{Page, PageRequest};
 use crate::store::StoreFailure;
 
@@ -75,8 +76,14 @@ pub struct MessageQuery {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait SessionStore: Send + Sync {
-    /// Makes a session.
-    async fn create(&self, new: NewSession, audit: NewAudit) -> Result<Session, SessionStoreError>;
+    /// Makes a session. With a key, it is the answer that is kept for it; where there is one already, that
+    /// comes before all else: [`Repeated`](SessionStoreError::Repeated).
+    async fn create(
+        &self,
+        new: NewSession,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Session, SessionStoreError>;
 
     /// Reads a session.
     async fn find(
@@ -119,13 +126,15 @@ pub trait SessionStore: Send + Sync {
         query: MessageQuery,
     ) -> Result<Option<Vec<Message>>, SessionStoreError>;
 
-    /// Appends a user's message without a run. Refused while a run is running.
+    /// Appends a user's message without a run. Refused while a run is running. A key is as for
+    /// [`create`](Self::create).
     async fn append(
         &self,
         seen: Visibility,
         session: SessionId,
         message: NewMessage,
         audit: NewAudit,
+        once: Option<IdempotencyKey>,
     ) -> Result<Message, SessionStoreError>;
 }
 
@@ -147,6 +156,9 @@ pub enum SessionStoreError {
         /// How many.
         pending: u32,
     },
+    /// The idempotency key was used before.
+    #[error(transparent)]
+    Repeated(#[from] Repeated),
     /// The store could not do its work.
     #[error(transparent)]
     Failure(#[from] StoreFailure),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use thiserror::Error;
 
-use crate::{AgentStore, AuditStore, IdentityStore, RunStore, SessionStore};
+use crate::{AgentStore, AuditStore, IdentityStore, RunStore, SessionStore, UsageStore};
 
 /// Whatever a driver says; for the log only.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -29,6 +29,10 @@ pub enum StoreFailure {
     /// There is no room left. Nothing was changed; it may help to try again when there is.
     #[error("the store has no room left")]
     OutOfSpace(#[source] BoxError),
+    /// Who asks for the change may not make it any more: see [`NewAudit`](crate::audit_store::NewAudit).
+    /// Nothing was changed.
+    #[error("who asks may not act any more")]
+    ActorRefused,
     /// The store did not answer in time. A change may or may not have been made: repeat it as it was.
     #[error("the store is not available")]
     Unavailable(#[source] BoxError),
@@ -47,6 +51,8 @@ pub struct Stores {
     pub identities: Arc<dyn IdentityStore>,
     /// The audit trail.
     pub audit: Arc<dyn AuditStore>,
+    /// Sums over runs.
+    pub usage: Arc<dyn UsageStore>,
     /// Whether the database answers.
     pub health: Arc<dyn StoreHealth>,
 }

@@ -8,6 +8,7 @@ use http::request::Parts;
 use crate::Api;
 use crate::envelope::only;
 use crate::problem::Problem;
+use crate::rates::{Peer, TooMany};
 use crate::refusals::CallerSlot;
 
 /// The caller, let in. A handler's first argument, because nothing else is checked before it.
@@ -21,19 +22,28 @@ impl FromRequestParts<Api> for Authenticated {
         let key = only(&parts.headers, &header::AUTHORIZATION)
             .and_then(bearer)
             .ok_or(Unauthenticated::Refused)?;
-        let caller = api
+        let known = api
             .use_cases
             .authenticate(key, request.unwrap_or_default())
-            .await?;
-        if let Some(slot) = parts.extensions.get::<CallerSlot>() {
+            .await;
+        if matches!(known, Err(Unauthenticated::Refused)) {
+            let peer = parts.extensions.get::<Peer>().copied();
+            api.rates.failed(peer).await;
+        }
+        let caller = known?;
+        let admitted = api.rates.admit(&caller);
+        if let Some(slot) = parts.extensions.get::<CallerSlot>()
+            && !matches!(admitted, Err(TooMany { noted: false }))
+        {
             slot.fill(&caller);
         }
+        admitted?;
         Ok(Self(caller))
     }
 }
 
 /// The token of a `Bearer` authorization.
-fn bearer(authorization: &str) -> Option<&str> {
+pub(crate) fn bearer(authorization: &str) -> Option<&str> {
     let (scheme, token) = authorization.split_once(' ')?;
     scheme
         .eq_ignore_ascii_case("bearer")

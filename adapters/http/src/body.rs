@@ -12,18 +12,17 @@ use tokio::time::timeout;
 
 use crate::Api;
 use crate::envelope::only;
-use crate::fields::{Fields, depth, document, find_null_characters};
+use crate::fields::{Fields, document, find_null_characters};
+use crate::json;
 use crate::params::Params;
 use crate::problem::{Code, Problem};
-
-/// The deepest nesting of lists and objects.
-const MAX_DEPTH: usize = 32;
 
 /// How long a client may take to send a body.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A body that is JSON; what is in it is not known yet.
 pub(crate) struct JsonBody {
+    bytes: Bytes,
     value: Value,
     faults: Vec<Fault>,
 }
@@ -32,6 +31,11 @@ pub(crate) struct JsonBody {
 pub(crate) struct OptionalBody(JsonBody);
 
 impl JsonBody {
+    /// It as it was sent.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// What the caller sent, read by `read`. A call with a body knows no query parameters.
     pub(crate) fn read<T>(
         self,
@@ -56,7 +60,7 @@ impl FromRequest<Api> for JsonBody {
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
         check_type(request.headers())?;
-        parse(&collect(request, api.max_body_bytes).await?)
+        parse(collect(request, api.max_body_bytes).await?)
     }
 }
 
@@ -68,12 +72,13 @@ impl FromRequest<Api> for OptionalBody {
         let bytes = collect(request, api.max_body_bytes).await?;
         if bytes.is_empty() {
             return Ok(Self(JsonBody {
+                bytes,
                 value: Value::Object(Map::new()),
                 faults: Vec::new(),
             }));
         }
         typed?;
-        parse(&bytes).map(Self)
+        parse(bytes).map(Self)
     }
 }
 
@@ -124,14 +129,13 @@ async fn collect(request: Request, most: usize) -> Result<Bytes, Problem> {
     }
 }
 
-fn parse(bytes: &[u8]) -> Result<JsonBody, Problem> {
-    let value: Value = serde_json::from_slice(bytes)
+fn parse(bytes: Bytes) -> Result<JsonBody, Problem> {
+    let value = json::parse(&bytes)
         .map_err(|error| Problem::new(Code::MalformedJson, error.to_string()))?;
-    if depth(&value) > MAX_DEPTH {
-        let detail = format!("the body may be nested {MAX_DEPTH} levels deep");
-        return Err(Problem::new(Code::MalformedJson, detail));
-    }
-    let mut faults = Vec::new();
-    find_null_characters(&value, "", &mut faults);
-    Ok(JsonBody { value, faults })
+    let faults = find_null_characters(&value);
+    Ok(JsonBody {
+        bytes,
+        value,
+        faults,
+    })
 }

@@ -1,5 +1,5 @@
-//! What every request and every response has, whatever is between them: an id, a bound on its headers,
-//! and a problem where something went wrong, panics included. The outermost layer.
+//! What every request and every response has, whatever is between them: an id, and a
+//! problem where something went wrong, panics and heads that could not be read included. The outermost layer.
 
 use std::panic::AssertUnwindSafe;
 
@@ -11,13 +11,11 @@ use hango_application::use_cases::{RequestContext, Traceparent};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::Api;
-use crate::problem::{Code, Problem};
+use crate::head::Refusal;
+use crate::problem::Problem;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-
-/// The most bytes that a request's line and headers may have together.
-const MAX_HEAD: usize = 32 * 1024;
 
 pub(crate) async fn wrap(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let id = own_id(request.headers()).unwrap_or_else(|| api.use_cases.new_id().to_string());
@@ -26,9 +24,8 @@ pub(crate) async fn wrap(State(api): State<Api>, mut request: Request, next: Nex
         traceparent: only(request.headers(), &TRACEPARENT).and_then(Traceparent::parse),
     };
     request.extensions_mut().insert(context);
-    let mut response = if head_length(&request) > MAX_HEAD {
-        let detail = format!("a request's headers may have {MAX_HEAD} bytes");
-        Problem::new(Code::HeadersTooLarge, detail).into_response()
+    let mut response = if let Some(refusal) = request.extensions_mut().remove::<Refusal>() {
+        Problem::from(refusal).into_response()
     } else {
         AssertUnwindSafe(next.run(request))
             .catch_unwind()
@@ -63,13 +60,4 @@ pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
         return None;
     }
     value.to_str().ok()
-}
-
-/// About as many bytes as the request's line and headers had.
-fn head_length(request: &Request) -> usize {
-    let uri = request.uri();
-    let target = uri.path_and_query().map_or(0, |it| it.as_str().len());
-    let headers = request.headers().iter();
-    let fields = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
-    target + fields.sum::<usize>()
 }

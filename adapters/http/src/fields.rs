@@ -1,8 +1,18 @@
 //! Reading JSON strictly: every field that is missing, unknown or of another type is found, not only
 //! the first. Where a value is wrong a default stands in for it, so that the rest can be read.
 
+use std::fmt;
+
 use hango_application::use_cases::{Fault, FaultCode, Input};
+use hango_domain::Timestamp;
 use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::params::canonical;
+use crate::time;
+
+/// The most bytes of pointers to what holds U+0000.
+const MOST_POINTERS: usize = 64 * 1024;
 
 /// A place in a document, and where faults are collected.
 pub(crate) struct Place<'a> {
@@ -13,7 +23,9 @@ pub(crate) struct Place<'a> {
 /// The fields of an object; each is taken once, and what is left is unknown.
 pub(crate) struct Fields<'a> {
     place: Place<'a>,
-    fields: Map<String, Value>,
+    left: Map<String, Value>,
+    /// Those that were asked for.
+    known: Vec<&'static str>,
 }
 
 /// Reads a whole document, in which `faults` were found already.
@@ -34,7 +46,7 @@ pub(crate) fn document<T>(
             pointer: String::new(),
             faults: if is_object { &mut faults } else { &mut ignored },
         },
-        fields: match value {
+        left: match value {
             Value::Object(fields) => fields,
             Value::Null
             | Value::Bool(_)
@@ -42,6 +54,7 @@ pub(crate) fn document<T>(
             | Value::String(_)
             | Value::Array(_) => Map::new(),
         },
+        known: Vec::new(),
     };
     let value = read(&mut fields);
     fields.finish();
@@ -52,10 +65,10 @@ impl Fields<'_> {
     /// A field that must be there.
     pub(crate) fn required<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(Value, &mut Place<'_>) -> Option<T>,
     ) -> Option<T> {
-        if !self.fields.contains_key(name) {
+        if !self.left.contains_key(name) {
             let mut place = self.place.inside(name);
             place.fault(FaultCode::Required, "this field is required");
         }
@@ -65,10 +78,10 @@ impl Fields<'_> {
     /// A field that may be left out.
     pub(crate) fn optional<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(Value, &mut Place<'_>) -> Option<T>,
     ) -> Option<T> {
-        let value = self.fields.remove(name)?;
+        let value = self.take(name)?;
         read(value, &mut self.place.inside(name))
     }
 
@@ -79,20 +92,25 @@ impl Fields<'_> {
     )]
     pub(crate) fn nullable<T>(
         &mut self,
-        name: &str,
+        name: &'static str,
         read: impl FnOnce(Value, &mut Place<'_>) -> Option<T>,
     ) -> Option<Option<T>> {
-        match self.fields.remove(name)? {
+        match self.take(name)? {
             Value::Null => Some(None),
             value => read(value, &mut self.place.inside(name)).map(Some),
         }
     }
 
+    fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
+        self.left.remove(name)
+    }
+
     /// What is left is unknown.
     fn finish(mut self) {
-        for name in self.fields.keys() {
+        for name in self.left.keys() {
             let mut place = self.place.inside(name);
-            place.fault(FaultCode::UnknownField, "there is no such field");
+            place.fault(FaultCode::UnknownField, unknown("field", name, &self.known));
         }
     }
 }
@@ -127,6 +145,25 @@ pub(crate) fn text(value: Value, place: &mut Place<'_>) -> Option<String> {
             place.expected("text")
         }
     }
+}
+
+/// An id.
+pub(crate) fn id<T: From<Uuid>>(value: Value, place: &mut Place<'_>) -> Option<T> {
+    let id = canonical(&text(value, place)?);
+    if id.is_none() {
+        place.fault(FaultCode::InvalidFormat, "an id is expected");
+    }
+    id.map(T::from)
+}
+
+/// A moment.
+pub(crate) fn moment(value: Value, place: &mut Place<'_>) -> Option<Timestamp> {
+    let moment = time::parse(&text(value, place)?);
+    if moment.is_none() {
+        let detail = "a moment such as 2030-01-31T12:00:00Z is expected";
+        place.fault(FaultCode::InvalidFormat, detail);
+    }
+    moment
 }
 
 /// A whole number that is not negative.
@@ -192,7 +229,8 @@ pub(crate) fn fields<T>(
                 pointer: place.pointer.clone(),
                 faults: place.faults,
             },
-            fields,
+            left: fields,
+            known: Vec::new(),
         };
         let value = read(&mut fields);
         fields.finish();
@@ -220,39 +258,86 @@ pub(crate) fn one_of<T>(words: &[(&'static str, T)]) -> String {
     format!("one of {} is expected", words.join(", "))
 }
 
-/// Finds the strings, keys included, that hold U+0000.
-pub(crate) fn find_null_characters(value: &Value, pointer: &str, faults: &mut Vec<Fault>) {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        Value::String(text) => check_text(text, pointer, faults),
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                find_null_characters(item, &format!("{pointer}/{at}"), faults);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let pointer = format!("{pointer}/{}", escaped(name));
-                check_text(name, &pointer, faults);
-                find_null_characters(field, &pointer, faults);
-            }
+/// Where a value is in its document; written down only where something is wrong.
+enum Path<'a> {
+    Document,
+    Item(&'a Self, usize),
+    Field(&'a Self, &'a str),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Document => Ok(()),
+            Self::Item(list, at) => write!(f, "{list}/{at}"),
+            Self::Field(object, name) => write!(f, "{object}/{}", escaped(name)),
         }
     }
 }
 
-fn check_text(text: &str, pointer: &str, faults: &mut Vec<Fault>) {
-    if text.contains('\0') {
-        let detail = "U+0000 cannot be kept";
-        faults.push(Fault::new(pointer, FaultCode::InvalidText, detail));
+/// Finds the strings, keys included, that hold U+0000: the first ones, where listing them all would take
+/// more than the document itself may.
+pub(crate) fn find_null_characters(value: &Value) -> Vec<Fault> {
+    let mut found = NullCharacters {
+        faults: Vec::new(),
+        room: MOST_POINTERS,
+    };
+    found.look_at(value, &Path::Document);
+    found.faults
+}
+
+struct NullCharacters {
+    faults: Vec<Fault>,
+    /// How many bytes of pointers there may be.
+    room: usize,
+}
+
+impl NullCharacters {
+    fn look_at(&mut self, value: &Value, path: &Path<'_>) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => self.check(text, path),
+            Value::Array(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.look_at(item, &Path::Item(path, at));
+                }
+            }
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let path = Path::Field(path, name);
+                    self.check(name, &path);
+                    self.look_at(field, &path);
+                }
+            }
+        }
+    }
+
+    fn check(&mut self, text: &str, path: &Path<'_>) {
+        if self.room > 0 && text.contains('\0') {
+            let pointer = path.to_string();
+            self.room = self.room.saturating_sub(pointer.len());
+            let detail = "U+0000 cannot be kept";
+            self.faults
+                .push(Fault::new(pointer, FaultCode::InvalidText, detail));
+        }
     }
 }
 
-/// How deep lists and objects are nested, the outermost counted.
-pub(crate) fn depth(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+/// Says that there is no such thing, and which one was probably meant.
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let near = |known: &&str| {
+        let most = known.len() / 3;
+        known.len().abs_diff(name.len()) <= most
+            && strsim::damerau_levenshtein(name, known) <= most.max(1)
+    };
+    match known
+        .iter()
+        .copied()
+        .filter(near)
+        .min_by_key(|known| strsim::damerau_levenshtein(name, known))
+    {
+        Some(near) => format!("there is no such {what}; did you mean {near:?}?"),
+        None => format!("there is no such {what}"),
     }
 }
 

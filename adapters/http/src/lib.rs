@@ -8,21 +8,28 @@ mod auth;
 mod body;
 mod envelope;
 mod fields;
+mod head;
+mod idempotency;
+mod json;
+mod operator;
 mod paging;
 mod params;
 mod problem;
+mod rates;
 mod readiness;
 mod refusals;
 mod routes;
 mod serve;
 mod time;
+mod wire;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use hango_application::use_cases::UseCases;
+use hango_application::use_cases::{AdminToken, UseCases};
 
+pub use rates::{RateLimits, Rates};
 pub use readiness::Readiness;
 pub use serve::{Limits, serve};
 
@@ -33,13 +40,21 @@ pub struct Api {
     pub use_cases: Arc<UseCases>,
     /// Whether this process takes work.
     pub readiness: Arc<Readiness>,
+    /// How often callers came.
+    pub rates: Arc<Rates>,
     /// The most bytes that a body may have.
     pub max_body_bytes: usize,
+    /// What opens the calls that make tenants; without it there are none.
+    pub admin_token: Option<AdminToken>,
 }
 
 /// The API's routes, and those that tell how the process is.
 pub fn router(api: Api) -> Router {
-    let calls = routes::calls()
+    let mut calls = routes::calls();
+    if api.admin_token.is_some() {
+        calls = calls.merge(routes::operator_calls());
+    }
+    let calls = calls
         .route_layer(from_fn_with_state(api.clone(), refusals::record))
         .route_layer(from_fn_with_state(api.clone(), readiness::unless_starting));
     enveloped(api, calls.merge(routes::platform()))

@@ -7,14 +7,15 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path, Query};
 use hango_application::use_cases::{Fault, FaultCode, Input};
+use hango_domain::Timestamp;
 use hango_ports::agent_store::AgentRef;
 use http::request::Parts;
 use uuid::Uuid;
 
-use crate::fields::escaped;
-use crate::fields::one_of;
+use crate::fields::{escaped, one_of, unknown};
 use crate::paging::Paging;
 use crate::problem::Problem;
+use crate::time;
 
 /// The id in a path; the nil one if there is none that could be.
 pub(crate) struct PathId<T>(pub(crate) T);
@@ -27,18 +28,20 @@ pub(crate) struct Params {
     pairs: Vec<(String, String)>,
     /// Those that decide what a list holds, as they were said.
     filters: Vec<(String, String)>,
+    /// Those that were asked for.
+    known: Vec<&'static str>,
     faults: Vec<Fault>,
 }
 
 impl Params {
     /// The value of a parameter that may be given once. It decides what a list holds.
-    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<String> {
         let values = self.take_all(name);
         self.single(name, values)
     }
 
     /// The values of a parameter that may be given several times. They decide what a list holds.
-    pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
+    pub(crate) fn take_all(&mut self, name: &'static str) -> Vec<String> {
         let values = self.remove(name);
         let said = values.iter().map(|value| (name.to_owned(), value.clone()));
         self.filters.extend(said);
@@ -46,7 +49,7 @@ impl Params {
     }
 
     /// An id.
-    pub(crate) fn id<T: From<Uuid>>(&mut self, name: &str) -> Option<T> {
+    pub(crate) fn id<T: From<Uuid>>(&mut self, name: &'static str) -> Option<T> {
         let value = self.take(name)?;
         let id = canonical(&value);
         if id.is_none() {
@@ -56,7 +59,7 @@ impl Params {
     }
 
     /// An agent, by its id or its slug.
-    pub(crate) fn agent(&mut self, name: &str) -> Option<AgentRef> {
+    pub(crate) fn agent(&mut self, name: &'static str) -> Option<AgentRef> {
         let value = self.take(name)?;
         let agent = agent_ref(&value);
         if agent.is_none() {
@@ -67,7 +70,11 @@ impl Params {
     }
 
     /// Some of a closed list of words.
-    pub(crate) fn words<T: Copy>(&mut self, name: &str, words: &[(&'static str, T)]) -> Vec<T> {
+    pub(crate) fn words<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&'static str, T)],
+    ) -> Vec<T> {
         let said = self.take_all(name);
         let known = |said: &String| words.iter().find(|(word, _)| word == said);
         if !said.iter().all(|said| known(said).is_some()) {
@@ -77,10 +84,35 @@ impl Params {
         known.map(|(_, meaning)| *meaning).collect()
     }
 
+    /// One of a closed list of words.
+    pub(crate) fn word<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&'static str, T)],
+    ) -> Option<T> {
+        let said = self.take(name)?;
+        let known = words.iter().find(|(word, _)| *word == said);
+        if known.is_none() {
+            self.fault(name, FaultCode::InvalidFormat, one_of(words));
+        }
+        known.map(|(_, meaning)| *meaning)
+    }
+
     /// A whole number in a range.
-    pub(crate) fn number(&mut self, name: &str, least: u64, most: u64) -> Option<u64> {
+    pub(crate) fn number(&mut self, name: &'static str, least: u64, most: u64) -> Option<u64> {
         let value = self.take(name)?;
         self.in_range(name, &value, least, most)
+    }
+
+    /// A moment.
+    pub(crate) fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        let value = self.take(name)?;
+        let time = time::parse(&value);
+        if time.is_none() {
+            let detail = "a moment of RFC 3339 is expected, such as 2026-01-31T00:00:00Z";
+            self.fault(name, FaultCode::InvalidFormat, detail);
+        }
+        time
     }
 
     /// Which piece of the list, of which the filters were taken before. `list` names it.
@@ -101,13 +133,14 @@ impl Params {
     /// What is wrong with the query; what is left in it is unknown.
     pub(crate) fn unknown(mut self) -> Vec<Fault> {
         for (name, _) in std::mem::take(&mut self.pairs) {
-            let detail = "there is no such parameter";
+            let detail = unknown("parameter", &name, &self.known);
             self.fault(&name, FaultCode::UnknownField, detail);
         }
         self.faults
     }
 
-    fn remove(&mut self, name: &str) -> Vec<String> {
+    fn remove(&mut self, name: &'static str) -> Vec<String> {
+        self.known.push(name);
         let taken = self.pairs.extract_if(.., |(key, _)| key == name);
         taken.map(|(_, value)| value).collect()
     }
@@ -148,6 +181,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         Ok(Self {
             pairs: pairs.map(|Query(pairs)| pairs).unwrap_or_default(),
             filters: Vec::new(),
+            known: Vec::new(),
             faults: Vec::new(),
         })
     }
@@ -182,7 +216,7 @@ pub(crate) fn agent_ref(text: &str) -> Option<AgentRef> {
 }
 
 /// The id that `text` is, spelled as ids are spelled.
-fn canonical(text: &str) -> Option<Uuid> {
+pub(crate) fn canonical(text: &str) -> Option<Uuid> {
     let id = Uuid::from_str(text).ok()?;
     (id.hyphenated().to_string() == text).then_some(id)
 }

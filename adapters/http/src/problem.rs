@@ -17,6 +17,9 @@ use hango_ports::StoreFailure;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
+use crate::head::{MAX_HEAD, MAX_HEADERS, Refusal};
+use crate::rates::TooMany;
+
 /// Seconds after which a caller may try again what could not be done now.
 const RETRY_AFTER: u64 = 1;
 
@@ -35,6 +38,7 @@ pub(crate) struct Problem {
 pub(crate) enum Code {
     MalformedJson,
     InvalidCursor,
+    MalformedRequest,
     Unauthenticated,
     Forbidden,
     NotFound,
@@ -46,11 +50,14 @@ pub(crate) enum Code {
     AgentArchived,
     SessionBusy,
     RunEnded,
+    IdempotencyInFlight,
     VersionMismatch,
     BodyTooLarge,
     UnsupportedMediaType,
     Validation,
+    IdempotencyKeyReused,
     TooManyQueuedRuns,
+    RateLimited,
     HeadersTooLarge,
     Internal,
     Unavailable,
@@ -64,6 +71,7 @@ impl Code {
         match self {
             Self::MalformedJson => (S::BAD_REQUEST, "malformed_json", "Malformed JSON"),
             Self::InvalidCursor => (S::BAD_REQUEST, "invalid_cursor", "Invalid cursor"),
+            Self::MalformedRequest => (S::BAD_REQUEST, "malformed_request", "Malformed HTTP"),
             Self::Unauthenticated => (S::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "Not allowed"),
             Self::NotFound => (S::NOT_FOUND, "not_found", "Not found"),
@@ -79,6 +87,11 @@ impl Code {
             Self::AgentArchived => (S::CONFLICT, "agent_archived", "Agent archived"),
             Self::SessionBusy => (S::CONFLICT, "session_busy", "Session busy"),
             Self::RunEnded => (S::CONFLICT, "run_ended", "Run ended"),
+            Self::IdempotencyInFlight => (
+                S::CONFLICT,
+                "idempotency_in_flight",
+                "First request in flight",
+            ),
             Self::VersionMismatch => (
                 S::PRECONDITION_FAILED,
                 "version_mismatch",
@@ -91,11 +104,17 @@ impl Code {
                 "Unsupported media type",
             ),
             Self::Validation => (S::UNPROCESSABLE_ENTITY, "validation", "Validation failed"),
+            Self::IdempotencyKeyReused => (
+                S::UNPROCESSABLE_ENTITY,
+                "idempotency_key_reused",
+                "Idempotency key reused",
+            ),
             Self::TooManyQueuedRuns => (
                 S::TOO_MANY_REQUESTS,
                 "too_many_queued_runs",
                 "Too many queued runs",
             ),
+            Self::RateLimited => (S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests"),
             Self::HeadersTooLarge => (
                 S::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "headers_too_large",
@@ -113,7 +132,13 @@ impl Code {
 
     /// Whether it is worth trying again soon, unchanged.
     const fn passes(self) -> bool {
-        matches!(self, Self::TooManyQueuedRuns | Self::Unavailable)
+        matches!(
+            self,
+            Self::IdempotencyInFlight
+                | Self::TooManyQueuedRuns
+                | Self::RateLimited
+                | Self::Unavailable
+        )
     }
 }
 
@@ -232,6 +257,8 @@ impl From<UseCaseError> for Problem {
             UseCaseError::SessionBusy { .. } => told(Code::SessionBusy),
             UseCaseError::TooManyQueuedRuns { .. } => told(Code::TooManyQueuedRuns),
             UseCaseError::RunEnded { .. } => told(Code::RunEnded),
+            UseCaseError::IdempotencyKeyReused => told(Code::IdempotencyKeyReused),
+            UseCaseError::IdempotencyInFlight => told(Code::IdempotencyInFlight),
             UseCaseError::Failure(failure) => failure.into(),
             UseCaseError::PrefixTaken | UseCaseError::Defect(_) => {
                 Self::failed(Code::Internal, error)
@@ -245,6 +272,8 @@ impl From<StoreFailure> for Problem {
         let code = match &failure {
             StoreFailure::Corrupt { .. } => Code::Internal,
             StoreFailure::OutOfSpace(_) => Code::InsufficientStorage,
+            // His key, or he himself, was good when he was let in.
+            StoreFailure::ActorRefused => return Unauthenticated::Refused.into(),
             StoreFailure::Unavailable(_) => Code::Unavailable,
         };
         Self::failed(code, failure)
@@ -259,6 +288,27 @@ impl From<Unauthenticated> for Problem {
                 "a valid API key is needed: Authorization: Bearer hk_…",
             ),
             Unauthenticated::Failure(failure) => failure.into(),
+        }
+    }
+}
+
+impl From<TooMany> for Problem {
+    fn from(_: TooMany) -> Self {
+        let detail = "this key, or its tenant, makes more requests a second than it may";
+        Self::new(Code::RateLimited, detail)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed(why) => Self::new(Code::MalformedRequest, why),
+            Refusal::TooLarge => {
+                let detail = format!(
+                    "a request's line and headers may have {MAX_HEAD} bytes and {MAX_HEADERS} lines"
+                );
+                Self::new(Code::HeadersTooLarge, detail)
+            }
         }
     }
 }

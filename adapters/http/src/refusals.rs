@@ -6,21 +6,36 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use hango_application::use_cases::{Action, Caller};
+use hango_application::use_cases::{Action, Caller, RequestContext};
+use hango_domain::TenantId;
+use hango_ports::StoreFailure;
 use http::{Method, StatusCode};
 use uuid::Uuid;
 
 use crate::Api;
 
-/// Filled when the caller is known.
+/// Filled when it is known who calls.
 #[derive(Clone, Default)]
-pub(crate) struct CallerSlot(Arc<OnceLock<Caller>>);
+pub(crate) struct CallerSlot(Arc<OnceLock<Who>>);
+
+/// Who calls.
+enum Who {
+    /// Somebody with a key.
+    Caller(Box<Caller>),
+    /// An operator, of no tenant.
+    Operator(RequestContext),
+}
 
 impl CallerSlot {
     /// Notes who calls.
     pub(crate) fn fill(&self, caller: &Caller) {
         // A request has one caller.
-        let _ = self.0.set(caller.clone());
+        let _ = self.0.set(Who::Caller(Box::new(caller.clone())));
+    }
+
+    /// Notes that an operator calls.
+    pub(crate) fn fill_operator(&self, request: &RequestContext) {
+        let _ = self.0.set(Who::Operator(request.clone()));
     }
 }
 
@@ -34,20 +49,50 @@ pub(crate) async fn record(State(api): State<Api>, mut request: Request, next: N
     request.extensions_mut().insert(slot.clone());
     let response = next.run(request).await;
     let status = response.status();
-    if let Some(caller) = slot.0.get()
+    if let Some(who) = slot.0.get()
         && is_refusal(status)
-        && let Err(error) = api
-            .use_cases
-            .record_refusal(caller, action, target, status.as_u16())
-            .await
+        && let Err(error) = note(&api, who, action, target, status).await
     {
         tracing::error!(%error, "a refusal was not recorded");
     }
     response
 }
 
+async fn note(
+    api: &Api,
+    who: &Who,
+    action: Action,
+    target: Option<Uuid>,
+    status: StatusCode,
+) -> Result<(), StoreFailure> {
+    let use_cases = &api.use_cases;
+    let code = status.as_u16();
+    match (who, target) {
+        (Who::Caller(caller), target) => {
+            use_cases.record_refusal(caller, action, target, code).await
+        }
+        (Who::Operator(request), Some(tenant)) if status != StatusCode::NOT_FOUND => {
+            use_cases
+                .record_operators_refusal(request, action, TenantId(tenant), code)
+                .await
+        }
+        // A trail is a tenant's, and here is none.
+        (Who::Operator(request), _) => {
+            let (request_id, action) = (request.id.as_deref(), action.as_str());
+            tracing::warn!(request_id, action, status = code, "an operator was refused");
+            Ok(())
+        }
+    }
+}
+
 fn action(method: &Method, path: &str) -> Option<Action> {
     Some(match (method.as_str(), path) {
+        ("POST", "/v1/admin/tenants") => Action::TenantCreate,
+        ("PATCH", "/v1/admin/tenants/{tenant}") => Action::TenantUpdate,
+        ("POST", "/v1/users") => Action::UserCreate,
+        ("PATCH", "/v1/users/{user}") => Action::UserUpdate,
+        ("POST", "/v1/api-keys") => Action::KeyCreate,
+        ("DELETE", "/v1/api-keys/{key}") => Action::KeyRevoke,
         ("POST", "/v1/agents") => Action::AgentCreate,
         ("PATCH", "/v1/agents/{agent}") => Action::AgentUpdate,
         ("DELETE", "/v1/agents/{agent}") => Action::AgentArchive,
@@ -63,7 +108,10 @@ fn action(method: &Method, path: &str) -> Option<Action> {
 
 /// What the path names, if the action is done to that: what would have been made has no id.
 fn target(path: &str) -> Option<Uuid> {
-    let mut parts = path.split('/').skip(3);
+    let path = path
+        .strip_prefix("/v1/admin/")
+        .or_else(|| path.strip_prefix("/v1/"))?;
+    let mut parts = path.split('/').skip(1);
     let id = parts.next()?.parse().ok()?;
     match parts.next() {
         None | Some("cancel") => Some(id),

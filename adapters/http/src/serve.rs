@@ -3,28 +3,27 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use http::{HeaderValue, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tower::ServiceExt as _;
 
-/// The most header lines that are read; what is too much within them is refused as any call is.
-const MAX_HEADERS: usize = 1024;
-
-/// Headers longer than this are refused while they are read; the API refuses shorter ones in its own
-/// format.
-const MAX_HEAD: usize = 128 * 1024;
+use crate::head::MAX_HEADERS;
+use crate::rates::Peer;
+use crate::wire::{Refused, Wire};
 
 /// How long to wait when the process has no room for a connection.
 const NO_ROOM: Duration = Duration::from_millis(100);
@@ -36,6 +35,8 @@ pub struct Limits {
     pub connections: usize,
     /// How long a connection may take to bring a request's headers, its idle time before included.
     pub header_timeout: Duration,
+    /// How long a client may read nothing of its answer.
+    pub answer_timeout: Duration,
     /// How long requests may take to end once the shutdown began.
     pub last_requests: Duration,
 }
@@ -45,6 +46,7 @@ impl Default for Limits {
         Self {
             connections: 16_384,
             header_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(30),
             last_requests: Duration::from_secs(10),
         }
     }
@@ -67,11 +69,11 @@ pub async fn serve(
             let permit = room.clone().acquire_owned().await;
             (accept(&listener).await, permit)
         };
-        let (stream, permit) = tokio::select! {
+        let ((stream, peer), permit) = tokio::select! {
             accepted = accepted => accepted,
             () = &mut shutdown => break,
         };
-        let connection = graceful.watch(connection(stream, router.clone(), limits));
+        let connection = graceful.watch(connection(stream, peer.ip(), router.clone(), limits));
         connections.spawn(async move {
             let _permit = permit;
             if let Err(error) = connection.await {
@@ -91,10 +93,10 @@ pub async fn serve(
 }
 
 /// The next connection. What goes wrong with one, or for want of room, does not end the server.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return stream,
+            Ok(accepted) => return accepted,
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "no connection could be accepted");
@@ -115,10 +117,11 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 fn connection(
     stream: TcpStream,
+    peer: IpAddr,
     router: Router,
     limits: Limits,
 ) -> http1::Connection<
-    TokioIo<TcpStream>,
+    TokioIo<Wire<TcpStream>>,
     impl hyper::service::HttpService<
         Incoming,
         ResBody = axum::body::Body,
@@ -128,12 +131,29 @@ fn connection(
 > {
     // Answers are small and wanted at once.
     let _ = stream.set_nodelay(true);
-    let service =
-        router.map_request(|request: http::Request<Incoming>| request.map(axum::body::Body::new));
+    let refused = Refused::default();
+    let wire = Wire::new(stream, limits.answer_timeout, refused.clone());
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        // What comes behind chunks is not looked at: where they end is hyper's to say alone.
+        let is_last = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(Peer(peer));
+        if let Some(refusal) = refused.get() {
+            request.extensions_mut().insert(refusal.clone());
+        }
+        let answer = router.clone().oneshot(request);
+        async move {
+            let mut response = answer.await?;
+            if is_last {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok(response)
+        }
+    });
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
-        .max_header_size(MAX_HEAD)
         .max_headers(MAX_HEADERS)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .serve_connection(TokioIo::new(wire), service)
 }

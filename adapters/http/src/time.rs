@@ -16,3 +16,9 @@ impl Serialize for Time {
         serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Micros, true))
     }
 }
+
+/// The moment that `text` is in RFC 3339, to the microsecond, wherever it was said.
+pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+    let at = DateTime::parse_from_rfc3339(text).ok()?;
+    Some(Timestamp::from_micros(at.timestamp_micros()))
+}

@@ -26,8 +26,8 @@ impl AgentStore for MemoryStore {
             archived_at: None,
             ..agent
         };
+        state.note(audit, now)?;
         state.agents.insert(agent.id, agent.clone());
-        state.note(audit, now);
         Ok(agent)
     }
 
@@ -74,8 +74,8 @@ impl AgentStore for MemoryStore {
         }
         let now = self.clock.now();
         let agent = patch.applied_to(agent, now);
+        state.note(audit, now)?;
         state.agents.insert(agent.id, agent.clone());
-        state.note(audit, now);
         Ok(agent)
     }
 
@@ -87,13 +87,13 @@ impl AgentStore for MemoryStore {
     ) -> Result<(), AgentStoreError> {
         let mut state = self.lock();
         let now = self.clock.now();
-        let found = state.agents.get_mut(&agent);
-        let agent = found
-            .filter(|agent| agent.tenant_id == tenant)
-            .ok_or(AgentStoreError::NotFound)?;
-        if agent.archived_at.is_none() {
-            agent.archived_at = Some(now);
-            state.note(audit, now);
+        let found = state.agent(tenant, &AgentRef::Id(agent));
+        let archived = found.ok_or(AgentStoreError::NotFound)?.archived_at;
+        if archived.is_none() {
+            state.note(audit, now)?;
+            if let Some(agent) = state.agents.get_mut(&agent) {
+                agent.archived_at = Some(now);
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::pages::page;
 #[async_trait]
 impl AuditStore for MemoryStore {
     async fn record(&self, row: NewAudit) -> Result<(), StoreFailure> {
-        self.lock().note(row, self.clock.now());
+        self.lock().keep(row, self.clock.now());
         Ok(())
     }
 

@@ -1,12 +1,15 @@
 //! Tenants, users and keys.
 
 use async_trait::async_trait;
+use hango_domain::access::Scope;
 use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError, UserPatch};
+use hango_ports::page::{Page, PageRequest, Position};
 
 use crate::MemoryStore;
+use crate::pages::page;
 use crate::state::State;
 
 type Answer<T> = Result<T, IdentityStoreError>;
@@ -62,23 +65,29 @@ impl IdentityStore for MemoryStore {
                 ..tenant
             },
         };
+        state.note(audit, now)?;
         state.tenants.insert(made.tenant.id, made.tenant.clone());
         state.users.insert(made.user.id, made.user.clone());
         state.keys.insert(made.key.id, made.key.clone());
-        state.note(audit, now);
         Ok(made)
     }
 
-    async fn tenant(&self, slug: &str) -> Answer<Option<Tenant>> {
+    async fn tenant(&self, tenant: TenantId) -> Answer<Option<Tenant>> {
+        Ok(self.lock().tenants.get(&tenant).cloned())
+    }
+
+    async fn tenant_by_slug(&self, slug: &str) -> Answer<Option<Tenant>> {
         let state = self.lock();
         let found = state.tenants.values().find(|tenant| tenant.slug == slug);
         Ok(found.cloned())
     }
 
-    async fn tenants(&self) -> Answer<Vec<Tenant>> {
-        let mut all: Vec<Tenant> = self.lock().tenants.values().cloned().collect();
-        all.sort_by_key(|tenant| (tenant.created_at, tenant.id));
-        Ok(all)
+    async fn tenants(&self, request: PageRequest) -> Answer<Page<Tenant>> {
+        let all = self.lock().tenants.values().cloned().collect();
+        Ok(page(all, request, |tenant: &Tenant| Position {
+            at: tenant.created_at,
+            id: tenant.id.0,
+        }))
     }
 
     async fn set_tenant_status(
@@ -89,14 +98,14 @@ impl IdentityStore for MemoryStore {
     ) -> Answer<Tenant> {
         let mut state = self.lock();
         let now = self.clock.now();
-        let tenant = state
-            .tenants
-            .get_mut(&tenant)
-            .ok_or(IdentityStoreError::NotFound)?;
-        tenant.status = status;
-        tenant.updated_at = now;
-        let tenant = tenant.clone();
-        state.note(audit, now);
+        let found = state.tenants.get(&tenant).cloned();
+        let tenant = Tenant {
+            status,
+            updated_at: now,
+            ..found.ok_or(IdentityStoreError::NotFound)?
+        };
+        state.note(audit, now)?;
+        state.tenants.insert(tenant.id, tenant.clone());
         Ok(tenant)
     }
 
@@ -114,8 +123,8 @@ impl IdentityStore for MemoryStore {
             updated_at: now,
             ..user
         };
+        state.note(audit, now)?;
         state.users.insert(user.id, user.clone());
-        state.note(audit, now);
         Ok(user)
     }
 
@@ -127,8 +136,24 @@ impl IdentityStore for MemoryStore {
         Ok(self.lock().user_by_email(tenant, email).cloned())
     }
 
+    async fn users(
+        &self,
+        tenant: TenantId,
+        only: Option<UserId>,
+        request: PageRequest,
+    ) -> Answer<Page<User>> {
+        let state = self.lock();
+        let asked = |user: &&User| user.tenant_id == tenant && only.is_none_or(|it| user.id == it);
+        let users = state.users.values().filter(asked).cloned().collect();
+        Ok(page(users, request, |user: &User| Position {
+            at: user.created_at,
+            id: user.id.0,
+        }))
+    }
+
     async fn update_user(
         &self,
+        by: Option<Scope>,
         tenant: TenantId,
         user: UserId,
         patch: UserPatch,
@@ -137,13 +162,16 @@ impl IdentityStore for MemoryStore {
         let mut state = self.lock();
         let before = state.user(tenant, user).cloned();
         let before = before.ok_or(IdentityStoreError::NotFound)?;
+        if by.is_some_and(|by| !by.may_change(&before, patch.role, patch.status)) {
+            return Err(IdentityStoreError::Forbidden);
+        }
         let now = self.clock.now();
         let after = patch.applied_to(before.clone(), now);
         if before.is_active_owner() && !after.is_active_owner() && state.owners(tenant) == 1 {
             return Err(IdentityStoreError::LastOwner);
         }
+        state.note(audit, now)?;
         state.users.insert(user, after.clone());
-        state.note(audit, now);
         Ok(after)
     }
 
@@ -158,30 +186,44 @@ impl IdentityStore for MemoryStore {
             created_at: now,
             ..key
         };
+        state.note(audit, now)?;
         state.keys.insert(key.id, key.clone());
-        state.note(audit, now);
         Ok(key)
     }
 
-    async fn keys(&self, tenant: TenantId, user: Option<UserId>) -> Answer<Vec<ApiKey>> {
+    async fn key(&self, tenant: TenantId, key: ApiKeyId) -> Answer<Option<ApiKey>> {
+        let state = self.lock();
+        let found = state.keys.get(&key);
+        Ok(found.filter(|key| key.tenant_id == tenant).cloned())
+    }
+
+    async fn keys(
+        &self,
+        tenant: TenantId,
+        user: Option<UserId>,
+        request: PageRequest,
+    ) -> Answer<Page<ApiKey>> {
         let state = self.lock();
         let asked =
             |key: &&ApiKey| key.tenant_id == tenant && user.is_none_or(|it| key.user_id == it);
-        let mut keys: Vec<ApiKey> = state.keys.values().filter(asked).cloned().collect();
-        keys.sort_by_key(|key| std::cmp::Reverse((key.created_at, key.id)));
-        Ok(keys)
+        let keys = state.keys.values().filter(asked).cloned().collect();
+        Ok(page(keys, request, |key: &ApiKey| Position {
+            at: key.created_at,
+            id: key.id.0,
+        }))
     }
 
-    async fn revoke_key(&self, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
+    async fn revoke_key(&self, tenant: TenantId, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
         let mut state = self.lock();
         let now = self.clock.now();
-        let key = state
-            .keys
-            .get_mut(&key)
+        let found = state.keys.get(&key).cloned();
+        let key = found
+            .filter(|key| key.tenant_id == tenant)
             .ok_or(IdentityStoreError::NotFound)?;
         if key.revoked_at.is_none() {
-            key.revoked_at = Some(now);
-            state.note(audit, now);
+            state.note(audit, now)?;
+            let revoked_at = Some(now);
+            state.keys.insert(key.id, ApiKey { revoked_at, ..key });
         }
         Ok(())
     }

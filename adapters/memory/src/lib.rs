@@ -6,12 +6,14 @@
 
 mod agents;
 mod audit;
+mod idempotency;
 mod identities;
 mod pages;
 mod runs;
 mod session_row;
 mod sessions;
 mod state;
+mod usage;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -46,6 +48,7 @@ impl MemoryStore {
             agents: self.clone(),
             identities: self.clone(),
             audit: self.clone(),
+            usage: self.clone(),
             health: self.clone(),
         }
     }

@@ -17,11 +17,13 @@ use hango_domain::run::{
 };
 use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
     Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
+use serde_json::json;
 
 use crate::MemoryStore;
 use crate::pages::page;
@@ -30,8 +32,18 @@ use crate::state::State;
 
 #[async_trait]
 impl RunStore for MemoryStore {
-    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
-        self.lock().accept(new, audit, self.clock.now())
+    async fn accept(
+        &self,
+        new: NewRun,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Accepted, RunStoreError> {
+        let mut state = self.lock();
+        let now = self.clock.now();
+        state.begin(once.as_ref(), now)?;
+        let accepted = state.accept(new, audit, now)?;
+        state.answer(once.as_ref(), json!(accepted.run), now);
+        Ok(accepted)
     }
 
     async fn find(&self, seen: Visibility, run: RunId) -> Result<Option<Run>, RunStoreError> {
@@ -150,14 +162,19 @@ impl RunStore for MemoryStore {
         let now = self.clock.now();
         let before = state.run(seen, run).map(|row| row.run.clone());
         let before = before.ok_or(RunStoreError::NotFound)?;
-        let row = state.session_of_mut(run).ok_or(RunStoreError::NotFound)?;
-        let changed = row.change(run, Change::RequestCancel { closing: None }, now);
-        let applied = changed
-            .ok_or(RunStoreError::NotFound)?
+        let change = Change::RequestCancel { closing: None };
+        before
+            .clone()
+            .apply(&change, now)
             .map_err(RunStoreError::Refused)?;
         if before.cancel_requested_at.is_none() {
-            state.note(audit, now);
+            state.note(audit, now)?;
         }
+        let row = state.session_of_mut(run).ok_or(RunStoreError::NotFound)?;
+        let applied = row
+            .change(run, change, now)
+            .ok_or(RunStoreError::NotFound)?
+            .map_err(RunStoreError::Refused)?;
         Ok(Cancelled {
             run: applied.run,
             events: applied.events,

@@ -6,10 +6,12 @@ use hango_domain::access::Visibility;
 use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::session::Session;
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStore, SessionStoreError,
 };
+use serde_json::json;
 
 use crate::MemoryStore;
 use crate::pages::page;
@@ -17,8 +19,15 @@ use crate::session_row::SessionRow;
 
 #[async_trait]
 impl SessionStore for MemoryStore {
-    async fn create(&self, new: NewSession, audit: NewAudit) -> Result<Session, SessionStoreError> {
+    async fn create(
+        &self,
+        new: NewSession,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Session, SessionStoreError> {
         let mut state = self.lock();
+        let now = self.clock.now();
+        state.begin(once.as_ref(), now)?;
         let tenant = new.created_by.tenant;
         let agent = state
             .agent(tenant, &new.agent)
@@ -26,7 +35,6 @@ impl SessionStore for MemoryStore {
         if agent.archived_at.is_some() {
             return Err(SessionStoreError::AgentArchived);
         }
-        let now = self.clock.now();
         let session = Session {
             id: new.id,
             tenant_id: tenant,
@@ -37,9 +45,10 @@ impl SessionStore for MemoryStore {
             created_at: now,
             updated_at: now,
         };
+        state.note(audit, now)?;
         let row = SessionRow::new(session.clone());
         state.sessions.insert(session.id, row);
-        state.note(audit, now);
+        state.answer(once.as_ref(), json!(session), now);
         Ok(session)
     }
 
@@ -84,12 +93,14 @@ impl SessionStore for MemoryStore {
     ) -> Result<Session, SessionStoreError> {
         let mut state = self.lock();
         let now = self.clock.now();
+        let found = state.session(seen, session);
+        found.ok_or(SessionStoreError::NotFound)?;
+        state.note(audit, now)?;
         let row = state
             .session_mut(seen, session)
             .ok_or(SessionStoreError::NotFound)?;
         let session = patch.applied_to(row.session.clone(), now);
         row.session = session.clone();
-        state.note(audit, now);
         Ok(session)
     }
 
@@ -107,8 +118,8 @@ impl SessionStore for MemoryStore {
         if pending > 0 {
             return Err(SessionStoreError::Busy { pending });
         }
+        state.note(audit, self.clock.now())?;
         state.sessions.remove(&session);
-        state.note(audit, self.clock.now());
         Ok(())
     }
 
@@ -136,19 +147,25 @@ impl SessionStore for MemoryStore {
         session: SessionId,
         message: NewMessage,
         audit: NewAudit,
+        once: Option<IdempotencyKey>,
     ) -> Result<Message, SessionStoreError> {
         let mut state = self.lock();
         let now = self.clock.now();
+        state.begin(once.as_ref(), now)?;
         let row = state
-            .session_mut(seen, session)
+            .session(seen, session)
             .ok_or(SessionStoreError::NotFound)?;
         if row.line.running_run.is_some() {
             return Err(SessionStoreError::Busy {
                 pending: row.line.pending_runs,
             });
         }
+        state.note(audit, now)?;
+        let row = state
+            .session_mut(seen, session)
+            .ok_or(SessionStoreError::NotFound)?;
         let message = row.say(message, None, now);
-        state.note(audit, now);
+        state.answer(once.as_ref(), json!(message), now);
         Ok(message)
     }
 }

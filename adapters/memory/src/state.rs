@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use hango_domain::access::{CreatorNow, Role, Visibility};
 use hango_domain::agent::Agent;
-use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
+use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, may_act};
 use hango_domain::queue::Pending;
 use hango_domain::run::{Run, RunState};
 use hango_domain::session::Session;
 use hango_domain::{AgentId, ApiKeyId, RunId, SessionId, TenantId, Timestamp, UserId};
+use hango_ports::StoreFailure;
 use hango_ports::agent_store::AgentRef;
 use hango_ports::audit_store::{AuditRow, NewAudit};
 use hango_ports::run_store::Standing;
 
+use crate::idempotency::Answers;
 use crate::session_row::SessionRow;
 
 /// Everything, by its identity.
@@ -24,6 +26,7 @@ pub(crate) struct State {
     pub(crate) agents: BTreeMap<AgentId, Agent>,
     pub(crate) sessions: BTreeMap<SessionId, SessionRow>,
     pub(crate) audit: Vec<AuditRow>,
+    pub(crate) answers: Answers,
 }
 
 impl State {
@@ -119,8 +122,33 @@ impl State {
             .is_some_and(|tenant| tenant.status == TenantStatus::Active)
     }
 
+    /// Keeps the audit row of a change that is about to be made, if who makes it may still act.
+    pub(crate) fn note(&mut self, row: NewAudit, at: Timestamp) -> Result<(), StoreFailure> {
+        if !self.is_by_somebody(&row, at) {
+            return Err(StoreFailure::ActorRefused);
+        }
+        self.keep(row, at);
+        Ok(())
+    }
+
+    /// Whether the key that the row names may act; a row that names none is an operator's.
+    fn is_by_somebody(&self, row: &NewAudit, now: Timestamp) -> bool {
+        let Some(key) = row.api_key_id else {
+            return true;
+        };
+        let key = self.keys.get(&key);
+        let user = row.actor_id.and_then(|user| self.users.get(&user));
+        let tenant = self.tenants.get(&row.tenant_id);
+        let (Some(key), Some(user), Some(tenant)) = (key, user, tenant) else {
+            return false;
+        };
+        (key.user_id, key.tenant_id) == (user.id, tenant.id)
+            && may_act(key, user, tenant, now)
+            && row.actor_roles().any(|role| role == user.role)
+    }
+
     /// Keeps an audit row.
-    pub(crate) fn note(&mut self, row: NewAudit, at: Timestamp) {
+    pub(crate) fn keep(&mut self, row: NewAudit, at: Timestamp) {
         self.audit.push(AuditRow {
             id: row.id,
             tenant_id: row.tenant_id,

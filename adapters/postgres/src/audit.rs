@@ -1,6 +1,7 @@
 //! The audit trail.
 
 use async_trait::async_trait;
+use hango_domain::access::Role;
 use hango_domain::{TenantId, Timestamp};
 use hango_ports::StoreFailure;
 use hango_ports::audit_store::{AuditFilter, AuditRow, AuditStore, NewAudit};
@@ -13,19 +14,34 @@ use crate::error::Error;
 use crate::pages::{behind, one_more};
 use crate::rows::{self, Document, moment};
 
-/// What adds an audit row, as a part of a statement: the row is the [`document`] in the parameter
-/// `$row`, its moment is `$at`, and it is added for each row of `$from`, which is one or none. `$detail`
-/// stands for what the document has of that, and perhaps more.
+/// What adds the audit row of a change, as a part of a statement: the row is the [`document`] in the
+/// parameter `$row`, its moment is `$at`, and it is added for each row of `$from`, which is one or none.
+/// `$detail` stands for what the document has of that, and perhaps more. The statement fails where who makes
+/// the change may not act any more.
 macro_rules! note {
     ($row:literal, $at:literal, $from:literal) => {
         note!($row, $at, $from, "audit.detail")
     };
     ($row:literal, $at:literal, $from:literal, $detail:literal) => {
+        crate::audit::keep!(
+            $row,
+            $at,
+            $from,
+            concat!("acting_key(", $row, ", ", $at, ")"),
+            $detail
+        )
+    };
+}
+
+/// The same, where `$key` is the key of who acts.
+macro_rules! keep {
+    ($row:literal, $at:literal, $from:literal, $key:expr, $detail:literal) => {
         concat!(
             "insert into audit_events (id, tenant_id, actor_id, api_key_id, action, target_kind, \
                  target_id, detail, trace_id, request_id, status, at)
-             select audit.id, audit.tenant_id, audit.actor_id, audit.api_key_id, audit.action, \
-                 audit.target_kind, audit.target_id, ",
+             select audit.id, audit.tenant_id, audit.actor_id, ",
+            $key,
+            ", audit.action, audit.target_kind, audit.target_id, ",
             $detail,
             ", audit.trace_id, audit.request_id, audit.status, ",
             $at,
@@ -39,7 +55,7 @@ macro_rules! note {
     };
 }
 
-pub(crate) use note;
+pub(crate) use {keep, note};
 
 /// A row, as a statement takes it.
 pub(crate) fn document(row: &NewAudit) -> Document<Value> {
@@ -47,6 +63,7 @@ pub(crate) fn document(row: &NewAudit) -> Document<Value> {
         "id": row.id,
         "tenant_id": row.tenant_id,
         "actor_id": row.actor_id,
+        "actor_roles": row.actor_roles().map(Role::as_str).collect::<Vec<_>>(),
         "api_key_id": row.api_key_id,
         "action": row.action,
         "target_kind": row.target_kind,
@@ -58,7 +75,7 @@ pub(crate) fn document(row: &NewAudit) -> Document<Value> {
     }))
 }
 
-/// Adds a row, in the transaction of what it tells of.
+/// Adds the row of a change, in its transaction; before what is changed of the actor himself.
 pub(crate) async fn add(
     conn: &mut PgConnection,
     row: &NewAudit,
@@ -78,10 +95,12 @@ impl AuditStore for PostgresStore {
         let given = self.clock.given();
         self.pool
             .run(move |conn| {
-                let query = sqlx::query(note!(
+                let query = sqlx::query(keep!(
                     "$1",
                     "moment.at",
-                    "(select coalesce($2, now()) as at) as moment"
+                    "(select coalesce($2, now()) as at) as moment",
+                    "audit.api_key_id",
+                    "audit.detail"
                 ))
                 .bind(document(&row))
                 .bind(given);

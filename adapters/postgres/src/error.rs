@@ -24,6 +24,8 @@ const READ_ONLY: &str = "25006";
 const FEATURE_NOT_SUPPORTED: &str = "0A000";
 /// A prepared statement is not there: behind a pooler that does not keep track of them.
 const UNKNOWN_STATEMENT: &str = "26000";
+/// What `acting_key` raises, which is the schema's own.
+const ACTOR_REFUSED: &str = "ZH001";
 const CLASS_INTERNAL: &str = "XX";
 /// Data that its type does not hold.
 const CLASS_DATA: &str = "22";
@@ -170,6 +172,7 @@ impl From<Error> for StoreFailure {
             Error::Sql(source) => {
                 let code = code(&source).unwrap_or_default();
                 match code.as_str() {
+                    ACTOR_REFUSED => return Self::ActorRefused,
                     DISK_FULL => return Self::OutOfSpace(source.into()),
                     DATA_CORRUPTED | INDEX_CORRUPTED => return in_database("file", source),
                     // Whatever the callers did, the schema does not hold it: no retry helps.

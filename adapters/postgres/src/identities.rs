@@ -5,10 +5,12 @@ mod tenants;
 mod users;
 
 use async_trait::async_trait;
+use hango_domain::access::Scope;
 use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError, UserPatch};
+use hango_ports::page::{Page, PageRequest, Position};
 
 use crate::error::Error;
 use crate::{PostgresStore, audit, rows};
@@ -87,7 +89,19 @@ impl IdentityStore for PostgresStore {
             .await
     }
 
-    async fn tenant(&self, slug: &str) -> Answer<Option<Tenant>> {
+    async fn tenant(&self, tenant: TenantId) -> Answer<Option<Tenant>> {
+        self.pool
+            .read(move |conn| {
+                let query = tenants::find(tenant);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    Ok(row.as_ref().map(rows::tenant).transpose()?)
+                })
+            })
+            .await
+    }
+
+    async fn tenant_by_slug(&self, slug: &str) -> Answer<Option<Tenant>> {
         let slug = slug.to_owned();
         self.pool
             .read(move |conn| {
@@ -100,15 +114,17 @@ impl IdentityStore for PostgresStore {
             .await
     }
 
-    async fn tenants(&self) -> Answer<Vec<Tenant>> {
-        self.pool
-            .read(|conn| {
-                Box::pin(async {
-                    let rows = tenants::all().fetch_all(conn).await.map_err(Error::from)?;
-                    Ok(rows::all(&rows, rows::tenant)?)
-                })
-            })
-            .await
+    async fn tenants(&self, page: PageRequest) -> Answer<Page<Tenant>> {
+        let found = self.pool.read(move |conn| {
+            let query = tenants::list(page);
+            Box::pin(async { rows::all(&query.fetch_all(conn).await?, rows::tenant) })
+        });
+        Ok(Page::of(found.await?, page.limit, |tenant: &Tenant| {
+            Position {
+                at: tenant.created_at,
+                id: tenant.id.0,
+            }
+        }))
     }
 
     async fn set_tenant_status(
@@ -174,10 +190,27 @@ impl IdentityStore for PostgresStore {
             .await
     }
 
+    async fn users(
+        &self,
+        tenant: TenantId,
+        only: Option<UserId>,
+        page: PageRequest,
+    ) -> Answer<Page<User>> {
+        let found = self.pool.read(move |conn| {
+            let query = users::list(tenant, only, page);
+            Box::pin(async { rows::all(&query.fetch_all(conn).await?, rows::user) })
+        });
+        Ok(Page::of(found.await?, page.limit, |user: &User| Position {
+            at: user.created_at,
+            id: user.id.0,
+        }))
+    }
+
     /// All changes of a tenant's users wait for each other at its row: the last active owner is told
     /// from rows of several users, which no lock on one of them would hold.
     async fn update_user(
         &self,
+        by: Option<Scope>,
         tenant: TenantId,
         user: UserId,
         patch: UserPatch,
@@ -191,14 +224,18 @@ impl IdentityStore for PostgresStore {
                     tenants::lock(conn, tenant).await?;
                     let found = users::find(conn, tenant, user).await?;
                     let before = found.ok_or(IdentityStoreError::NotFound)?;
+                    if by.is_some_and(|by| !by.may_change(&before, patch.role, patch.status)) {
+                        return Err(IdentityStoreError::Forbidden);
+                    }
                     let now = clock.ask(conn).await?;
                     let after = patch.applied_to(before.clone(), now);
                     let steps_down = before.is_active_owner() && !after.is_active_owner();
                     if steps_down && !users::has_other_owner(conn, &before).await? {
                         return Err(IdentityStoreError::LastOwner);
                     }
-                    users::store(conn, &after).await?;
+                    // First: who changes himself may do so as he was.
                     audit::add(conn, &audit, now).await?;
+                    users::store(conn, &after).await?;
                     Ok(after)
                 })
             })
@@ -229,22 +266,41 @@ impl IdentityStore for PostgresStore {
             .await
     }
 
-    async fn keys(&self, tenant: TenantId, user: Option<UserId>) -> Answer<Vec<ApiKey>> {
+    async fn key(&self, tenant: TenantId, key: ApiKeyId) -> Answer<Option<ApiKey>> {
         self.pool
             .read(move |conn| {
-                Box::pin(async move {
-                    let rows = keys::list(tenant, user).fetch_all(conn).await;
-                    Ok(rows::all(&rows.map_err(Error::from)?, rows::api_key)?)
+                let query = keys::find(tenant, key);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    Ok(row.as_ref().map(rows::api_key).transpose()?)
                 })
             })
             .await
     }
 
-    async fn revoke_key(&self, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
+    async fn keys(
+        &self,
+        tenant: TenantId,
+        user: Option<UserId>,
+        page: PageRequest,
+    ) -> Answer<Page<ApiKey>> {
+        let found = self.pool.read(move |conn| {
+            let query = keys::list(tenant, user, page);
+            Box::pin(async { rows::all(&query.fetch_all(conn).await?, rows::api_key) })
+        });
+        Ok(Page::of(found.await?, page.limit, |key: &ApiKey| {
+            Position {
+                at: key.created_at,
+                id: key.id.0,
+            }
+        }))
+    }
+
+    async fn revoke_key(&self, tenant: TenantId, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
         let given = self.clock.given();
         self.pool
             .run(move |conn| {
-                let query = keys::revoke(key, &audit, given);
+                let query = keys::revoke(tenant, key, &audit, given);
                 Box::pin(async {
                     let is_there: bool = query.fetch_one(conn).await.map_err(Error::from)?;
                     if is_there {

@@ -15,6 +15,7 @@ mod audit;
 mod clock;
 mod error;
 mod health;
+mod idempotency;
 mod identities;
 mod lane;
 mod messages;
@@ -29,6 +30,7 @@ mod start;
 mod statement;
 #[cfg(test)]
 mod testing;
+mod usage;
 mod wake_up;
 
 use std::sync::Arc;
@@ -74,6 +76,7 @@ impl PostgresStore {
             agents: self.clone(),
             identities: self.clone(),
             audit: self.clone(),
+            usage: self.clone(),
             health: self.clone(),
         }
     }

@@ -6,6 +6,7 @@ mod identities;
 mod messages;
 mod runs;
 mod sessions;
+mod usage;
 
 use std::borrow::Cow;
 
@@ -30,7 +31,8 @@ pub(crate) use runs::{
     ReadRun, Told, Truth, agent_snapshot, events, lease, now, place, position, renewed, run,
     run_columns, run_id, run_of, session_of, standing, truth,
 };
-pub(crate) use sessions::{agent, audit_row, session, session_line};
+pub(crate) use sessions::{agent, audit_row, first_answer, session, session_line};
+pub(crate) use usage::usage_sum;
 
 /// The columns of one row of `table`.
 pub(crate) struct Columns<'r> {

@@ -44,6 +44,7 @@ use hango_domain::run::{
 };
 use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::{IdempotencyKey, Repeated};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
@@ -62,8 +63,23 @@ use fenced::{TRIES, contended};
 
 #[async_trait]
 impl RunStore for PostgresStore {
-    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
+    /// With a key, all of it is one transaction, which is not repeated where its outcome is unknown: the
+    /// caller does that.
+    async fn accept(
+        &self,
+        new: NewRun,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Accepted, RunStoreError> {
         let (new, audit, clock) = (Arc::new(new), Arc::new(audit), self.clock.clone());
+        if let Some(key) = once {
+            let key = Arc::new(key);
+            let accepted = self.attempted(move |conn, clock| {
+                let (new, audit, key) = (Arc::clone(&new), Arc::clone(&audit), Arc::clone(&key));
+                Box::pin(async move { accept::once(conn, &clock, &key, &new, &audit).await })
+            });
+            return accepted.await;
+        }
         let taken_in = self.pool.repeat({
             let (new, audit) = (Arc::clone(&new), Arc::clone(&audit));
             move |conn| {
@@ -262,6 +278,12 @@ enum Undone {
 impl From<Error> for Undone {
     fn from(error: Error) -> Self {
         Self::For(error.into())
+    }
+}
+
+impl From<Repeated> for Undone {
+    fn from(repeated: Repeated) -> Self {
+        Self::For(repeated.into())
     }
 }
 

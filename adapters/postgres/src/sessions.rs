@@ -9,6 +9,7 @@ use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::session::{Session, SessionLine};
 use hango_domain::{SessionId, Timestamp};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStore, SessionStoreError,
@@ -21,7 +22,7 @@ use crate::clock::StoreClock;
 use crate::error::Error;
 use crate::pages::{behind, one_more};
 use crate::rows::{self, Document};
-use crate::{PostgresStore, messages};
+use crate::{PostgresStore, idempotency, messages};
 
 /// Whether a caller sees the session `s`: `$tenant` and `$creator` are who he is. A `case` leaves the
 /// planner but one way to a session, by its id: a tenant has few of them only as long as he is new.
@@ -109,49 +110,81 @@ async fn lock(
     .transpose()
 }
 
+/// Adds a session with an agent that takes it, and its audit row.
+const ADD: &str = concat!(
+    "with moment as (select coalesce($1, clock_timestamp()) as now),
+     agent as (
+         select id, archived_at from agents
+         where tenant_id = $4 and (id = $5 or slug = $6)
+     ),
+     added as (
+         insert into sessions (id, tenant_id, agent_id, created_by, title, metadata, created_at, \
+             updated_at)
+         select $3, $4, agent.id, $7, $8, $9, now, now from agent, moment
+         where archived_at is null
+         returning id, tenant_id, agent_id, created_by, title, metadata, created_at, updated_at
+     ),
+     noted as (",
+    note!("$2", "created_at", "added"),
+    ")
+     select added.*, agent.archived_at is not null as archived
+     from agent left join added on true"
+);
+
+async fn add(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    new: &NewSession,
+    audit: &NewAudit,
+) -> Result<Session, SessionStoreError> {
+    let (id, slug) = named(&new.agent);
+    let row = sqlx::query(ADD)
+        .bind(clock.given())
+        .bind(document(audit))
+        .bind(new.id.0)
+        .bind(new.created_by.tenant.0)
+        .bind(id)
+        .bind(slug)
+        .bind(new.created_by.user.0)
+        .bind(&new.title)
+        .bind(Document(&new.metadata))
+        .fetch_optional(conn)
+        .await
+        .map_err(Error::from)?;
+    let row = row.ok_or(SessionStoreError::UnknownAgent)?;
+    if rows::Columns::new(&row, "agents", "agent_id").get("archived")? {
+        return Err(SessionStoreError::AgentArchived);
+    }
+    Ok(rows::session(&row)?)
+}
+
 #[async_trait]
 impl SessionStore for PostgresStore {
-    async fn create(&self, new: NewSession, audit: NewAudit) -> Result<Session, SessionStoreError> {
-        let given = self.clock.given();
+    async fn create(
+        &self,
+        new: NewSession,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Session, SessionStoreError> {
+        let clock = self.clock.clone();
+        let Some(key) = once else {
+            return self
+                .pool
+                .run(move |conn| {
+                    let (clock, new, audit) = (clock.clone(), new.clone(), audit.clone());
+                    Box::pin(async move { add(conn, &clock, &new, &audit).await })
+                })
+                .await;
+        };
         self.pool
-            .run(move |conn| {
-                let (id, slug) = named(&new.agent);
-                let query = sqlx::query(concat!(
-                    "with moment as (select coalesce($1, now()) as now),
-                     agent as (
-                         select id, archived_at from agents
-                         where tenant_id = $4 and (id = $5 or slug = $6)
-                     ),
-                     added as (
-                         insert into sessions (id, tenant_id, agent_id, created_by, title, metadata, \
-                             created_at, updated_at)
-                         select $3, $4, agent.id, $7, $8, $9, now, now from agent, moment
-                         where archived_at is null
-                         returning id, tenant_id, agent_id, created_by, title, metadata, \
-                             created_at, updated_at
-                     ),
-                     noted as (",
-                    note!("$2", "created_at", "added"),
-                    ")
-                     select added.*, agent.archived_at is not null as archived
-                     from agent left join added on true"
-                ))
-                .bind(given)
-                .bind(document(&audit))
-                .bind(new.id.0)
-                .bind(new.created_by.tenant.0)
-                .bind(id)
-                .bind(slug)
-                .bind(new.created_by.user.0)
-                .bind(&new.title)
-                .bind(Document(&new.metadata));
-                Box::pin(async {
-                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
-                    let row = row.ok_or(SessionStoreError::UnknownAgent)?;
-                    if rows::Columns::new(&row, "agents", "agent_id").get("archived")? {
-                        return Err(SessionStoreError::AgentArchived);
-                    }
-                    Ok(rows::session(&row)?)
+            .transact(move |conn| {
+                let (clock, key) = (clock.clone(), key.clone());
+                let (new, audit) = (new.clone(), audit.clone());
+                Box::pin(async move {
+                    idempotency::begin::<SessionStoreError>(conn, &clock, Some(&key)).await?;
+                    let session = add(conn, &clock, &new, &audit).await?;
+                    idempotency::keep(conn, Some(&key), &session).await?;
+                    Ok(session)
                 })
             })
             .await
@@ -272,12 +305,16 @@ impl SessionStore for PostgresStore {
         session: SessionId,
         message: NewMessage,
         audit: NewAudit,
+        once: Option<IdempotencyKey>,
     ) -> Result<Message, SessionStoreError> {
         let clock = self.clock.clone();
         self.pool
             .transact(move |conn| {
-                let (clock, message, audit) = (clock.clone(), message.clone(), audit.clone());
+                let (clock, once) = (clock.clone(), once.clone());
+                let (message, audit) = (message.clone(), audit.clone());
                 Box::pin(async move {
+                    let once = once.as_ref();
+                    idempotency::begin::<SessionStoreError>(conn, &clock, once).await?;
                     let locked = lock(conn, &clock, seen, session).await?;
                     let Locked { line, now, .. } = locked.ok_or(SessionStoreError::NotFound)?;
                     if line.running_run.is_some() {
@@ -288,6 +325,7 @@ impl SessionStore for PostgresStore {
                     let message = message.stored(session, None, line.said().last_seq, now);
                     messages::append(conn, &message).await?;
                     audit::add(conn, &audit, now).await?;
+                    idempotency::keep(conn, once, &message).await?;
                     Ok(message)
                 })
             })

@@ -68,7 +68,9 @@ impl Processes {
             .fixture
             .audit(&place.owner, "message.create", session.0);
         let sessions = &self.stores(process).sessions;
-        sessions.append(place.seen(), session, message, audit).await
+        sessions
+            .append(place.seen(), session, message, audit, None)
+            .await
     }
 
     /// How many rows a query counts.
@@ -141,7 +143,9 @@ async fn the_last_active_owner_stays_one_whoever_demotes_him() {
                 ..UserPatch::default()
             };
             let identities = &processes.stores(process).identities;
-            identities.update_user(one.tenant, user, patch, audit).await
+            identities
+                .update_user(None, one.tenant, user, patch, audit)
+                .await
         };
 
         let both = join(demote(0, one.user), demote(1, two.user)).await;

@@ -1,6 +1,7 @@
 //! The audit trail.
 
 use async_trait::async_trait;
+use hango_domain::access::Role;
 use hango_domain::{TenantId, Timestamp};
 use hango_ports::StoreFailure;
 use hango_ports::audit_store::{AuditFilter, AuditRow, AuditStore, NewAudit};
@@ -13,12 +14,52 @@ use crate::error::Error;
 use crate::rows;
 use crate::writer::Urgency;
 
-/// Adds a row, in the transaction of what it tells of.
+/// Adds the row of a change, in its transaction, if who makes it may still act; before what is changed of
+/// that himself.
 pub(crate) async fn note(
     conn: &mut SqliteConnection,
     row: &NewAudit,
     at: Timestamp,
 ) -> Result<(), Error> {
+    if may_act(conn, row, at).await? {
+        add(conn, row, at).await
+    } else {
+        Err(Error::ActorRefused)
+    }
+}
+
+/// Whether the key that a row names may act: the domain's
+/// [`may_act`](hango_domain::people::may_act). A row that names none is an operator's.
+async fn may_act(
+    conn: &mut SqliteConnection,
+    row: &NewAudit,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let Some(key) = row.api_key_id else {
+        return Ok(true);
+    };
+    let roles: Vec<_> = row.actor_roles().map(Role::as_str).collect();
+    let may = sqlx::query_scalar(
+        "select exists (
+             select 1 from api_keys k
+             join users u on u.id = k.user_id and u.tenant_id = k.tenant_id
+             join tenants t on t.id = k.tenant_id
+             where k.id = ?1 and k.user_id = ?2 and k.tenant_id = ?3
+               and k.revoked_at is null and (k.expires_at is null or k.expires_at > ?4)
+               and u.status = 'active' and t.status = 'active'
+               and u.role in (select value from json_each(?5)))",
+    )
+    .bind(key.to_string())
+    .bind(row.actor_id.map(|id| id.to_string()))
+    .bind(row.tenant_id.to_string())
+    .bind(now.as_micros())
+    .bind(Json(roles))
+    .fetch_one(conn)
+    .await?;
+    Ok(may)
+}
+
+async fn add(conn: &mut SqliteConnection, row: &NewAudit, at: Timestamp) -> Result<(), Error> {
     sqlx::query(
         "insert into audit_events (id, tenant_id, actor_id, api_key_id, action, target_kind, \
              target_id, detail, trace_id, request_id, status, at)
@@ -47,7 +88,7 @@ impl AuditStore for SqliteStore {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
-                note(conn, &row, clock.now()).await?;
+                add(conn, &row, clock.now()).await?;
                 Ok(())
             })
             .await

@@ -32,6 +32,9 @@ pub(crate) enum Error {
         row: String,
         source: Arc<sqlx::Error>,
     },
+    /// Who asks for the change may not make it any more.
+    #[error("who asks may not act any more")]
+    ActorRefused,
     /// The writer ended before it answered.
     #[error("the writer has ended")]
     Closed,
@@ -72,6 +75,7 @@ impl From<Error> for StoreFailure {
                 Some(CONSTRAINT) => return in_database("constraint", source),
                 _ => Box::new(source),
             },
+            Error::ActorRefused => return Self::ActorRefused,
             Error::Closed => Box::new(error),
         };
         Self::Unavailable(source)

@@ -5,10 +5,12 @@ mod tenants;
 mod users;
 
 use async_trait::async_trait;
+use hango_domain::access::Scope;
 use hango_domain::people::{ApiKey, Tenant, TenantStatus, User};
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::{Credential, IdentityStore, IdentityStoreError, UserPatch};
+use hango_ports::page::{Page, PageRequest, Position};
 
 use crate::error::Error;
 use crate::writer::Urgency;
@@ -79,12 +81,20 @@ impl IdentityStore for SqliteStore {
             .await
     }
 
-    async fn tenant(&self, slug: &str) -> Answer<Option<Tenant>> {
+    async fn tenant(&self, tenant: TenantId) -> Answer<Option<Tenant>> {
+        Ok(tenants::find(&self.readers, tenant).await?)
+    }
+
+    async fn tenant_by_slug(&self, slug: &str) -> Answer<Option<Tenant>> {
         Ok(tenants::find_by_slug(&self.readers, slug).await?)
     }
 
-    async fn tenants(&self) -> Answer<Vec<Tenant>> {
-        Ok(tenants::all(&self.readers).await?)
+    async fn tenants(&self, page: PageRequest) -> Answer<Page<Tenant>> {
+        let found = tenants::list(&self.readers, page).await?;
+        Ok(Page::of(found, page.limit, |tenant| Position {
+            at: tenant.created_at,
+            id: tenant.id.0,
+        }))
     }
 
     async fn set_tenant_status(
@@ -139,8 +149,22 @@ impl IdentityStore for SqliteStore {
         Ok(users::find_by_email(&self.readers, tenant, email).await?)
     }
 
+    async fn users(
+        &self,
+        tenant: TenantId,
+        only: Option<UserId>,
+        page: PageRequest,
+    ) -> Answer<Page<User>> {
+        let found = users::list(&self.readers, tenant, only, page).await?;
+        Ok(Page::of(found, page.limit, |user| Position {
+            at: user.created_at,
+            id: user.id.0,
+        }))
+    }
+
     async fn update_user(
         &self,
+        by: Option<Scope>,
         tenant: TenantId,
         user: UserId,
         patch: UserPatch,
@@ -152,13 +176,17 @@ impl IdentityStore for SqliteStore {
                 let now = clock.now();
                 let found = users::find(&mut *conn, tenant, user).await?;
                 let before = found.ok_or(IdentityStoreError::NotFound)?;
+                if by.is_some_and(|by| !by.may_change(&before, patch.role, patch.status)) {
+                    return Err(IdentityStoreError::Forbidden);
+                }
                 let after = patch.applied_to(before.clone(), now);
                 let steps_down = before.is_active_owner() && !after.is_active_owner();
                 if steps_down && !users::has_other_owner(conn, &before).await? {
                     return Err(IdentityStoreError::LastOwner);
                 }
-                users::store(conn, &after).await?;
+                // First: who changes himself may do so as he was.
                 audit::note(conn, &audit, now).await?;
+                users::store(conn, &after).await?;
                 Ok(after)
             })
             .await
@@ -184,20 +212,34 @@ impl IdentityStore for SqliteStore {
             .await
     }
 
-    async fn keys(&self, tenant: TenantId, user: Option<UserId>) -> Answer<Vec<ApiKey>> {
-        Ok(keys::list(&self.readers, tenant, user).await?)
+    async fn key(&self, tenant: TenantId, key: ApiKeyId) -> Answer<Option<ApiKey>> {
+        Ok(keys::find(&self.readers, tenant, key).await?)
     }
 
-    async fn revoke_key(&self, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
+    async fn keys(
+        &self,
+        tenant: TenantId,
+        user: Option<UserId>,
+        page: PageRequest,
+    ) -> Answer<Page<ApiKey>> {
+        let found = keys::list(&self.readers, tenant, user, page).await?;
+        Ok(Page::of(found, page.limit, |key| Position {
+            at: key.created_at,
+            id: key.id.0,
+        }))
+    }
+
+    async fn revoke_key(&self, tenant: TenantId, key: ApiKeyId, audit: NewAudit) -> Answer<()> {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
                 let now = clock.now();
-                let found = keys::find(&mut *conn, key).await?;
+                let found = keys::find(&mut *conn, tenant, key).await?;
                 let found = found.ok_or(IdentityStoreError::NotFound)?;
                 if found.revoked_at.is_none() {
-                    keys::revoke(conn, key, now).await?;
+                    // First: a key may revoke itself.
                     audit::note(conn, &audit, now).await?;
+                    keys::revoke(conn, key, now).await?;
                 }
                 Ok(())
             })

@@ -13,6 +13,7 @@ mod agents;
 mod audit;
 mod error;
 mod file;
+mod idempotency;
 mod identities;
 mod messages;
 mod migrate;
@@ -22,6 +23,7 @@ mod runs;
 mod sessions;
 #[cfg(test)]
 mod testing;
+mod usage;
 mod writer;
 
 use std::path::PathBuf;
@@ -62,6 +64,7 @@ impl SqliteStore {
             agents: self.clone(),
             identities: self.clone(),
             audit: self.clone(),
+            usage: self.clone(),
             health: self.clone(),
         }
     }

@@ -6,6 +6,7 @@ mod identities;
 mod messages;
 mod runs;
 mod sessions;
+mod usage;
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ pub(crate) use messages::{event, message, tool_call};
 pub(crate) use runs::{
     ReadRun, agent_snapshot, lease, position, run, run_columns, run_id, session_line, standing,
 };
-pub(crate) use sessions::{agent, audit_row, session};
+pub(crate) use sessions::{agent, audit_row, first_answer, session};
+pub(crate) use usage::usage_sum;
 
 /// The columns of one row of `table`.
 pub(crate) struct Columns<'r> {
@@ -34,7 +36,7 @@ pub(crate) struct Columns<'r> {
 }
 
 impl<'r> Columns<'r> {
-    const fn new(row: &'r SqliteRow, table: &'static str, key: &'static str) -> Self {
+    pub(crate) const fn new(row: &'r SqliteRow, table: &'static str, key: &'static str) -> Self {
         Self { row, table, key }
     }
 
@@ -48,7 +50,7 @@ impl<'r> Columns<'r> {
             .map_err(|error| self.unreadable(column, error))
     }
 
-    fn id<T: From<Uuid>>(&self, column: &'static str) -> Result<T, Error> {
+    pub(crate) fn id<T: From<Uuid>>(&self, column: &'static str) -> Result<T, Error> {
         let text: &str = self.get(column)?;
         self.parsed(column, text.parse::<Uuid>().map(T::from))
     }
@@ -69,7 +71,7 @@ impl<'r> Columns<'r> {
     }
 
     /// A number of a type that holds less than SQLite's.
-    fn number<T>(&self, column: &'static str) -> Result<T, Error>
+    pub(crate) fn number<T>(&self, column: &'static str) -> Result<T, Error>
     where
         T: TryFrom<i64>,
         T::Error: std::error::Error + Send + Sync + 'static,
@@ -100,7 +102,7 @@ impl<'r> Columns<'r> {
     }
 
     /// Text in a form that its type parses.
-    fn form<T>(&self, column: &'static str) -> Result<T, Error>
+    pub(crate) fn form<T>(&self, column: &'static str) -> Result<T, Error>
     where
         T: std::str::FromStr,
         T::Err: std::error::Error + Send + Sync + 'static,

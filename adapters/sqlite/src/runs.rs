@@ -28,22 +28,32 @@ use hango_domain::run::{
 };
 use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
     Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
 };
 
-use crate::SqliteStore;
 use crate::writer::Urgency;
+use crate::{SqliteStore, idempotency};
 
 #[async_trait]
 impl RunStore for SqliteStore {
-    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
+    async fn accept(
+        &self,
+        new: NewRun,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Accepted, RunStoreError> {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
-                accept::accept(conn, new, audit, clock.now()).await
+                let now = clock.now();
+                idempotency::begin::<RunStoreError>(conn, once.as_ref(), now).await?;
+                let accepted = accept::accept(conn, new, audit, now).await?;
+                idempotency::keep(conn, once.as_ref(), &accepted.run, now).await?;
+                Ok(accepted)
             })
             .await
     }

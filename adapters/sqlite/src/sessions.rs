@@ -6,6 +6,7 @@ use hango_domain::access::Visibility;
 use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::session::{Session, SessionLine};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStore, SessionStoreError,
@@ -18,7 +19,7 @@ use crate::audit::{self, behind, one_more};
 use crate::error::Error;
 use crate::rows::integer;
 use crate::writer::Urgency;
-use crate::{SqliteStore, agents, messages, rows};
+use crate::{SqliteStore, agents, idempotency, messages, rows};
 
 /// A session that the caller sees, with its line.
 pub(crate) async fn find<'e>(
@@ -63,11 +64,17 @@ pub(crate) async fn store_line(
 
 #[async_trait]
 impl SessionStore for SqliteStore {
-    async fn create(&self, new: NewSession, audit: NewAudit) -> Result<Session, SessionStoreError> {
+    async fn create(
+        &self,
+        new: NewSession,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Session, SessionStoreError> {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
                 let now = clock.now();
+                idempotency::begin::<SessionStoreError>(conn, once.as_ref(), now).await?;
                 let tenant = new.created_by.tenant;
                 let agent = agents::find(&mut *conn, tenant, &new.agent).await?;
                 let agent = agent.ok_or(SessionStoreError::UnknownAgent)?;
@@ -101,6 +108,7 @@ impl SessionStore for SqliteStore {
                 .await
                 .map_err(Error::from)?;
                 audit::note(conn, &audit, now).await?;
+                idempotency::keep(conn, once.as_ref(), &session, now).await?;
                 Ok(session)
             })
             .await
@@ -225,11 +233,13 @@ impl SessionStore for SqliteStore {
         session: SessionId,
         message: NewMessage,
         audit: NewAudit,
+        once: Option<IdempotencyKey>,
     ) -> Result<Message, SessionStoreError> {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
                 let now = clock.now();
+                idempotency::begin::<SessionStoreError>(conn, once.as_ref(), now).await?;
                 let found = find(&mut *conn, seen, session).await?;
                 let (_, mut line) = found.ok_or(SessionStoreError::NotFound)?;
                 if line.running_run.is_some() {
@@ -240,6 +250,7 @@ impl SessionStore for SqliteStore {
                 let message = messages::say(conn, message, session, None, &mut line, now).await?;
                 store_line(conn, session, &line).await?;
                 audit::note(conn, &audit, now).await?;
+                idempotency::keep(conn, once.as_ref(), &message, now).await?;
                 Ok(message)
             })
             .await

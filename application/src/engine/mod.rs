@@ -181,11 +181,10 @@ impl Engine {
         supervise::keep("scheduler", &shared, scheduler::run);
         supervise::keep("sweep", &shared, sweep::run);
         supervise::keep("cancel poll", &shared, sweep::poll_cancels);
-        if let Some(retention) = settings.retention {
-            supervise::keep("pruning", &shared, move |shared| {
-                pruning::run(shared, retention)
-            });
-        }
+        let retention = settings.retention;
+        supervise::keep("pruning", &shared, move |shared| {
+            pruning::run(shared, retention)
+        });
         supervise::keep("hints", &shared, |shared| async move {
             shared.parts.signals.listen().await;
         });

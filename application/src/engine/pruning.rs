@@ -1,4 +1,5 @@
-//! Removing what is old, step by step, where an operator wants that: see [`hango_domain::retention`].
+//! Removing what is old, step by step: see [`hango_domain::retention`]. Runs and sessions go only where an
+//! operator wants that, answers kept for idempotency keys anywhere.
 //!
 //! Every process does it, and none waits for another. A step is short, and a pause follows, at least as
 //! long as it took: whatever else the store has to do comes first. What is left at a drain is left to the
@@ -23,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_mins(10);
 
 /// Looks for what is old at start-up, then on a timer, until the engine drains.
-pub(super) async fn run(shared: Arc<Shared>, retention: Retention) {
+pub(super) async fn run(shared: Arc<Shared>, retention: Option<Retention>) {
     let looking = async {
         let mut timer = tokio::time::interval(look_every(retention));
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,12 +41,12 @@ pub(super) async fn run(shared: Arc<Shared>, retention: Retention) {
 }
 
 /// Nothing is kept for much longer than it has to be.
-fn look_every(retention: Retention) -> Duration {
-    (retention.span() / 20).min(LOOK)
+fn look_every(retention: Option<Retention>) -> Duration {
+    retention.map_or(LOOK, |it| (it.span() / 20).min(LOOK))
 }
 
 /// Removes what is old, all of it.
-async fn remove_all(shared: &Shared, retention: Retention) {
+async fn remove_all(shared: &Shared, retention: Option<Retention>) {
     let request = PruneRequest {
         retention,
         rows: ROWS,
@@ -56,6 +57,7 @@ async fn remove_all(shared: &Shared, retention: Retention) {
         match shared.parts.runs.prune(request).await {
             Ok(pruned) if pruned == Pruned::default() => break,
             Ok(pruned) => {
+                total.answers += pruned.answers;
                 total.runs += pruned.runs;
                 total.sessions += pruned.sessions;
             }
@@ -70,7 +72,11 @@ async fn remove_all(shared: &Shared, retention: Retention) {
         tokio::time::sleep(begun.elapsed().max(PAUSE)).await;
     }
     if total != Pruned::default() {
-        let Pruned { runs, sessions } = total;
-        tracing::info!(runs, sessions, "what was old was removed");
+        let Pruned {
+            answers,
+            runs,
+            sessions,
+        } = total;
+        tracing::info!(answers, runs, sessions, "what was old was removed");
     }
 }

@@ -56,7 +56,9 @@ impl Driver<'_> {
                     refused @ (RunStoreError::Refused(_)
                     | RunStoreError::NotFound
                     | RunStoreError::AgentArchived
-                    | RunStoreError::Line(_)),
+                    | RunStoreError::Line(_)
+                    | RunStoreError::Repeated(_)
+                    | RunStoreError::Failure(StoreFailure::ActorRefused)),
                 ) => {
                     tracing::warn!(
                         error = &refused as &dyn std::error::Error,

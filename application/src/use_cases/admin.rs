@@ -5,12 +5,17 @@
 
 use hango_domain::access::Role;
 use hango_domain::agent::is_slug;
-use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus};
+use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus, is_control};
 use hango_domain::{ApiKeyId, TenantId, Timestamp, UserId};
 use hango_ports::identity_store::{Credential, UserPatch};
+use hango_ports::page::{Page, PageRequest};
+use serde_json::{Map, json};
 
+use super::input::judge_name;
+use super::users::told;
 use super::{
-    Action, Fault, FaultCode, Input, KeyText, MintedKey, UseCaseError, UseCases, mint_key,
+    Action, Fault, FaultCode, Input, KeyDraft, KeyText, MintedKey, RequestContext, UseCaseError,
+    UseCases, mint_key,
 };
 
 /// The slug of the tenant that a single server begins with.
@@ -46,10 +51,14 @@ pub struct NewUser {
 /// The store sets the moments of what is added.
 const UNSET: Timestamp = Timestamp::from_micros(0);
 
+/// How many keys are read at a time.
+const STEP: u32 = 100;
+
 impl UseCases {
     /// Makes a tenant with its owner and his first key, whose text is returned this once.
     pub async fn create_tenant(
         &self,
+        request: &RequestContext,
         new: Input<NewTenant>,
     ) -> Result<(Credential, KeyText), UseCaseError> {
         let new = new
@@ -58,35 +67,48 @@ impl UseCases {
                     let detail = "a slug has 1 to 63 lower-case letters, digits and hyphens";
                     faults.push(Fault::new("/slug", FaultCode::InvalidFormat, detail));
                 }
+                if let Some(name) = &new.name {
+                    judge_name("/name", name, faults);
+                }
                 if !is_email(&new.owner_email) {
                     faults.push(no_email("/owner/email"));
+                }
+                if let Some(name) = &new.owner_name {
+                    judge_name("/owner/name", name, faults);
                 }
             })
             .accepted()?;
         let key = mint_key(&*self.ids);
         let text = key.text.clone();
-        Ok((self.add_tenant(new, "first", key).await?, text))
+        Ok((self.add_tenant(request, new, "first", key).await?, text))
     }
 
-    /// Reads all tenants, oldest first.
-    pub async fn tenants(&self) -> Result<Vec<Tenant>, UseCaseError> {
-        Ok(self.stores.identities.tenants().await?)
+    /// Reads tenants, newest first.
+    pub async fn tenants(&self, page: PageRequest) -> Result<Page<Tenant>, UseCaseError> {
+        Ok(self.stores.identities.tenants(page).await?)
     }
 
     /// Finds a tenant by its slug.
     pub async fn tenant(&self, slug: &str) -> Result<Tenant, UseCaseError> {
-        let found = self.stores.identities.tenant(slug).await?;
+        let found = self.stores.identities.tenant_by_slug(slug).await?;
         found.ok_or(UseCaseError::NotFound)
     }
 
     /// Suspends a tenant or lets it work again.
     pub async fn set_tenant_status(
         &self,
+        request: &RequestContext,
         tenant: TenantId,
-        status: TenantStatus,
+        status: Input<TenantStatus>,
     ) -> Result<Tenant, UseCaseError> {
-        let audit = self.operator_audit(tenant, Action::TenantUpdate, tenant.0);
         let identities = &self.stores.identities;
+        if status.is_faulty() && identities.tenant(tenant).await?.is_none() {
+            return Err(UseCaseError::NotFound);
+        }
+        let status = status.accepted()?;
+        let mut audit = self.operator_audit(tenant, Action::TenantUpdate, tenant.0);
+        audit.detail = Map::from_iter([("status".to_owned(), json!(status))]);
+        let audit = request.noted(audit);
         let changed = identities.set_tenant_status(tenant, status, audit).await?;
         if status == TenantStatus::Active {
             self.signals.queued();
@@ -100,15 +122,10 @@ impl UseCases {
         tenant: TenantId,
         new: Input<NewUser>,
     ) -> Result<User, UseCaseError> {
-        let new = new
-            .judged(|new, faults| {
-                if !is_email(&new.email) {
-                    faults.push(no_email("/email"));
-                }
-            })
-            .accepted()?;
+        let new = new.judged(judge_user).accepted()?;
         let user = self.new_user(tenant, new);
-        let audit = self.operator_audit(tenant, Action::UserCreate, user.id.0);
+        let mut audit = self.operator_audit(tenant, Action::UserCreate, user.id.0);
+        audit.detail = told(Some(user.role), None);
         Ok(self.stores.identities.create_user(user, audit).await?)
     }
 
@@ -124,9 +141,12 @@ impl UseCases {
             status: Some(UserStatus::Disabled),
             ..UserPatch::default()
         };
-        let audit = self.operator_audit(tenant, Action::UserUpdate, user.0);
+        let mut audit = self.operator_audit(tenant, Action::UserUpdate, user.0);
+        audit.detail = told(None, patch.status);
         let identities = &self.stores.identities;
-        Ok(identities.update_user(tenant, user, patch, audit).await?)
+        Ok(identities
+            .update_user(None, tenant, user, patch, audit)
+            .await?)
     }
 
     /// Makes a key of a user, whose text is returned this once.
@@ -136,11 +156,19 @@ impl UseCases {
         name: &str,
         expires_at: Option<Timestamp>,
     ) -> Result<(ApiKey, KeyText), UseCaseError> {
+        let draft = KeyDraft {
+            name: name.to_owned(),
+            user: Some(user.id),
+            expires_at,
+        };
+        let draft = Input::new(draft)
+            .judged(|draft, faults| self.judge_key(draft, faults))
+            .accepted()?;
         let minted = mint_key(&*self.ids);
         let text = minted.text.clone();
         let key = ApiKey {
-            expires_at,
-            ..self.new_key(user, name, minted)
+            expires_at: draft.expires_at,
+            ..self.new_key(user, &draft.name, minted)
         };
         Ok((self.add_key(key).await?, text))
     }
@@ -150,7 +178,8 @@ impl UseCases {
         let found = self.stores.identities.credential(prefix).await?;
         let key = found.ok_or(UseCaseError::NotFound)?.key;
         let audit = self.operator_audit(key.tenant_id, Action::KeyRevoke, key.id.0);
-        Ok(self.stores.identities.revoke_key(key.id, audit).await?)
+        let identities = &self.stores.identities;
+        Ok(identities.revoke_key(key.tenant_id, key.id, audit).await?)
     }
 
     /// Sees to it that the tenant `default`, its owner and this key exist. Doing it again, or in several
@@ -187,13 +216,23 @@ impl UseCases {
         let credential = self.add_default_key(name, minted).await?;
         let Credential { key, user, tenant } = &credential;
         let identities = &self.stores.identities;
-        for old in identities.keys(tenant.id, Some(user.id)).await? {
-            if old.name == name && old.id != key.id && old.revoked_at.is_none() {
-                let audit = self.operator_audit(tenant.id, Action::KeyRevoke, old.id.0);
-                identities.revoke_key(old.id, audit).await?;
+        let mut page = PageRequest {
+            limit: STEP,
+            after: None,
+        };
+        loop {
+            let keys = identities.keys(tenant.id, Some(user.id), page).await?;
+            for old in keys.items {
+                if old.name == name && old.id != key.id && old.revoked_at.is_none() {
+                    let audit = self.operator_audit(tenant.id, Action::KeyRevoke, old.id.0);
+                    identities.revoke_key(tenant.id, old.id, audit).await?;
+                }
+            }
+            page.after = keys.next;
+            if page.after.is_none() {
+                return Ok((credential, text));
             }
         }
-        Ok((credential, text))
     }
 
     /// Adds a key of the owner of the tenant `default`, who are made if they are not there.
@@ -203,14 +242,15 @@ impl UseCases {
         key: MintedKey,
     ) -> Result<Credential, UseCaseError> {
         let identities = &self.stores.identities;
-        let Some(tenant) = identities.tenant(BOOTSTRAP_TENANT).await? else {
+        let Some(tenant) = identities.tenant_by_slug(BOOTSTRAP_TENANT).await? else {
             let new = NewTenant {
                 slug: BOOTSTRAP_TENANT.to_owned(),
                 name: None,
                 owner_email: BOOTSTRAP_OWNER.to_owned(),
                 owner_name: None,
             };
-            return self.add_tenant(new, name, key).await;
+            let nobody = RequestContext::default();
+            return self.add_tenant(&nobody, new, name, key).await;
         };
         let found = identities.user_by_email(tenant.id, BOOTSTRAP_OWNER).await?;
         let user = if let Some(owner) = found {
@@ -229,6 +269,7 @@ impl UseCases {
 
     async fn add_tenant(
         &self,
+        request: &RequestContext,
         new: NewTenant,
         key_name: &str,
         key: MintedKey,
@@ -249,16 +290,18 @@ impl UseCases {
         let owner = self.new_user(tenant.id, owner);
         let key = self.new_key(&owner, key_name, key);
         let audit = self.operator_audit(tenant.id, Action::TenantCreate, tenant.id.0);
+        let audit = request.noted(audit);
         let identities = &self.stores.identities;
         Ok(identities.create_tenant(tenant, owner, key, audit).await?)
     }
 
     async fn add_key(&self, key: ApiKey) -> Result<ApiKey, UseCaseError> {
-        let audit = self.operator_audit(key.tenant_id, Action::KeyCreate, key.id.0);
+        let mut audit = self.operator_audit(key.tenant_id, Action::KeyCreate, key.id.0);
+        audit.detail = Map::from_iter([("user_id".to_owned(), json!(key.user_id))]);
         Ok(self.stores.identities.create_key(key, audit).await?)
     }
 
-    fn new_user(&self, tenant: TenantId, new: NewUser) -> User {
+    pub(super) fn new_user(&self, tenant: TenantId, new: NewUser) -> User {
         User {
             id: UserId(self.ids.uuid()),
             tenant_id: tenant,
@@ -271,7 +314,7 @@ impl UseCases {
         }
     }
 
-    fn new_key(&self, user: &User, name: &str, minted: MintedKey) -> ApiKey {
+    pub(super) fn new_key(&self, user: &User, name: &str, minted: MintedKey) -> ApiKey {
         ApiKey {
             id: ApiKeyId(self.ids.uuid()),
             tenant_id: user.tenant_id,
@@ -287,9 +330,21 @@ impl UseCases {
     }
 }
 
+/// Notes what is wrong with a user who is to be added.
+pub(super) fn judge_user(new: &NewUser, faults: &mut Vec<Fault>) {
+    if !is_email(&new.email) {
+        faults.push(no_email("/email"));
+    }
+    if let Some(name) = &new.name {
+        judge_name("/name", name, faults);
+    }
+}
+
 /// Whether mail could be sent there, as far as its look tells: somebody at somewhere, nothing blank.
+/// Otherwise an address is whatever its owner says it is, kept and compared as it was written: which part
+/// of it means the same in another case, only his mail server knows.
 fn is_email(text: &str) -> bool {
-    let plain = |c: char| !c.is_whitespace() && !c.is_control();
+    let plain = |c: char| !c.is_whitespace() && !is_control(c);
     text.len() <= 254
         && text.chars().all(plain)
         && text

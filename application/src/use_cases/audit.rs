@@ -2,11 +2,12 @@
 
 use hango_domain::{AuditId, TenantId};
 use hango_ports::StoreFailure;
-use hango_ports::audit_store::NewAudit;
+use hango_ports::audit_store::{AuditFilter, AuditRow, NewAudit};
+use hango_ports::page::{Page, PageRequest};
 use serde_json::Map;
 use uuid::Uuid;
 
-use super::{Caller, UseCases};
+use super::{Caller, Input, RequestContext, UseCaseError, UseCases};
 
 /// What can be done that leaves an audit row.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -44,6 +45,31 @@ pub enum Action {
 }
 
 impl Action {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::TenantCreate,
+        Self::TenantUpdate,
+        Self::UserCreate,
+        Self::UserUpdate,
+        Self::KeyCreate,
+        Self::KeyRevoke,
+        Self::AgentCreate,
+        Self::AgentUpdate,
+        Self::AgentArchive,
+        Self::SessionCreate,
+        Self::SessionUpdate,
+        Self::SessionDelete,
+        Self::MessageCreate,
+        Self::RunCreate,
+        Self::RunCancel,
+    ];
+
+    /// The word of the HTTP contract and of the stores.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
     /// The action, the kind of thing it is done to, and the status of the answer when it is done.
     const fn row(self) -> (&'static str, &'static str, u16) {
         match self {
@@ -83,18 +109,43 @@ impl UseCases {
         self.stores.audit.record(row).await
     }
 
+    /// Records that an operator's call was refused with `status`, in the trail of the tenant that it names.
+    pub async fn record_operators_refusal(
+        &self,
+        request: &RequestContext,
+        action: Action,
+        tenant: TenantId,
+        status: u16,
+    ) -> Result<(), StoreFailure> {
+        let row = NewAudit {
+            status,
+            ..request.noted(self.operator_audit(tenant, action, tenant.0))
+        };
+        self.stores.audit.record(row).await
+    }
+
+    /// Reads the tenant's audit trail, newest first.
+    pub async fn audit_events(
+        &self,
+        caller: &Caller,
+        filter: Input<AuditFilter>,
+        page: PageRequest,
+    ) -> Result<Page<AuditRow>, UseCaseError> {
+        caller.must_administer()?;
+        let filter = filter.accepted()?;
+        let tenant = caller.scope.tenant;
+        Ok(self.stores.audit.list(tenant, filter, page).await?)
+    }
+
     /// The row of what `caller` does to `target`.
     pub(super) fn caller_audit(&self, caller: &Caller, action: Action, target: Uuid) -> NewAudit {
         NewAudit {
             actor_id: Some(caller.scope.user),
+            actor_role: Some(caller.scope.role),
             api_key_id: caller.scope.key,
-            trace_id: caller
+            ..caller
                 .request
-                .traceparent
-                .as_ref()
-                .map(super::Traceparent::trace_id),
-            request_id: caller.request.id.clone(),
-            ..self.operator_audit(caller.scope.tenant, action, target)
+                .noted(self.operator_audit(caller.scope.tenant, action, target))
         }
     }
 
@@ -110,6 +161,7 @@ impl UseCases {
             id: AuditId(self.ids.uuid()),
             tenant_id: tenant,
             actor_id: None,
+            actor_role: None,
             api_key_id: None,
             action,
             target_kind,

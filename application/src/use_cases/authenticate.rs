@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hango_domain::people::{ApiKey, TenantStatus, UserStatus};
+use hango_domain::people::{ApiKey, may_act};
 use hango_domain::{ApiKeyId, Timestamp};
 use hango_ports::StoreFailure;
 use hango_ports::identity_store::IdentityStoreError;
@@ -54,6 +54,7 @@ impl UseCases {
                 | IdentityStoreError::SlugTaken
                 | IdentityStoreError::EmailTaken
                 | IdentityStoreError::PrefixTaken
+                | IdentityStoreError::Forbidden
                 | IdentityStoreError::LastOwner,
             ) => None,
         };
@@ -61,11 +62,7 @@ impl UseCases {
         let same = bool::from(presented.ct_eq(expected));
         let now = self.clock.now();
         let credential = found
-            .filter(|it| {
-                same && it.key.is_valid(now)
-                    && it.user.status == UserStatus::Active
-                    && it.tenant.status == TenantStatus::Active
-            })
+            .filter(|it| same && may_act(&it.key, &it.user, &it.tenant, now))
             .ok_or(Unauthenticated::Refused)?;
         self.touch(&credential.key, now);
         Ok(Caller::new(credential, request))

@@ -2,6 +2,7 @@
 
 use hango_domain::access::Scope;
 use hango_domain::{SpanId, TraceId};
+use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::Credential;
 
 use super::UseCaseError;
@@ -55,6 +56,17 @@ impl Caller {
             Ok(())
         } else {
             Err(UseCaseError::Forbidden)
+        }
+    }
+}
+
+impl RequestContext {
+    /// An audit row of what is done in this request.
+    pub(super) fn noted(&self, audit: NewAudit) -> NewAudit {
+        NewAudit {
+            trace_id: self.traceparent.as_ref().map(Traceparent::trace_id),
+            request_id: self.id.clone(),
+            ..audit
         }
     }
 }

@@ -64,6 +64,12 @@ pub enum UseCaseError {
         /// How.
         found: RunStatus,
     },
+    /// The idempotency key was used for a request with another body.
+    #[error("the idempotency key was used for a request with another body")]
+    IdempotencyKeyReused,
+    /// The first request with the idempotency key is not answered yet.
+    #[error("the first request with this idempotency key is not answered yet")]
+    IdempotencyInFlight,
     /// A store could not do its work.
     #[error(transparent)]
     Failure(#[from] StoreFailure),
@@ -90,6 +96,7 @@ impl From<SessionStoreError> for UseCaseError {
             SessionStoreError::NotFound | SessionStoreError::UnknownAgent => Self::NotFound,
             SessionStoreError::AgentArchived => Self::AgentArchived,
             SessionStoreError::Busy { pending } => Self::SessionBusy { pending },
+            SessionStoreError::Repeated(repeated) => repeated.into(),
             SessionStoreError::Failure(failure) => Self::Failure(failure),
         }
     }
@@ -104,6 +111,7 @@ impl From<RunStoreError> for UseCaseError {
             RunStoreError::Line(LineError::Full { pending, most }) => {
                 Self::TooManyQueuedRuns { pending, most }
             }
+            RunStoreError::Repeated(repeated) => repeated.into(),
             RunStoreError::Refused(TransitionError::AlreadyEnded { found }) => {
                 Self::RunEnded { found }
             }
@@ -120,6 +128,7 @@ impl From<IdentityStoreError> for UseCaseError {
             IdentityStoreError::SlugTaken => Self::SlugTaken,
             IdentityStoreError::EmailTaken => Self::EmailTaken,
             IdentityStoreError::PrefixTaken => Self::PrefixTaken,
+            IdentityStoreError::Forbidden => Self::Forbidden,
             IdentityStoreError::LastOwner => Self::LastOwner,
             IdentityStoreError::Failure(failure) => Self::Failure(failure),
         }

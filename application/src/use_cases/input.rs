@@ -4,6 +4,10 @@
 //! told both at once, after it is settled that what he names exists for him and that his role allows
 //! the action. So faults travel with the value until then.
 
+use std::collections::BTreeSet;
+
+use hango_domain::people::{LONGEST_NAME, NameFault, name_fault};
+
 use super::UseCaseError;
 
 /// One thing that is wrong with what a caller sent.
@@ -101,10 +105,8 @@ impl<T> Input<T> {
     pub fn judged(mut self, judge: impl FnOnce(&T, &mut Vec<Fault>)) -> Self {
         let mut found = Vec::new();
         judge(&self.value, &mut found);
-        found.retain(|new| {
-            let known = |old: &Fault| overlap(&old.pointer, &new.pointer);
-            !self.faults.iter().any(known)
-        });
+        let known: BTreeSet<&str> = self.faults.iter().map(|old| &*old.pointer).collect();
+        found.retain(|new| !overlaps(&new.pointer, &known));
         self.faults.append(&mut found);
         self
     }
@@ -129,15 +131,35 @@ impl<T> Input<T> {
     }
 }
 
-/// Whether one of two places is the other, or lies in it.
-fn overlap(one: &str, other: &str) -> bool {
-    let (short, long) = if one.len() <= other.len() {
-        (one, other)
-    } else {
-        (other, one)
+/// Notes what is wrong with the name at `pointer` of a tenant, a user or a key.
+pub(super) fn judge_name(pointer: &str, name: &str, faults: &mut Vec<Fault>) {
+    let Some(fault) = name_fault(name) else {
+        return;
     };
-    long.strip_prefix(short)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let (code, detail) = match fault {
+        NameFault::Blank => (FaultCode::Empty, "the name is blank".to_owned()),
+        NameFault::TooLong => {
+            let detail = format!("a name has {LONGEST_NAME} characters at most");
+            (FaultCode::OutOfRange, detail)
+        }
+        NameFault::Control => {
+            let detail = "a name holds no control characters".to_owned();
+            (FaultCode::InvalidText, detail)
+        }
+    };
+    faults.push(Fault::new(pointer, code, detail));
+}
+
+/// Whether a place is one of those that are known, lies in one, or has one in it. Asked of each of many
+/// places, so not of each of the known ones.
+fn overlaps(place: &str, known: &BTreeSet<&str>) -> bool {
+    let outer = place.match_indices('/').map(|(at, _)| &place[..at]);
+    if outer.chain([place]).any(|outer| known.contains(outer)) {
+        return true;
+    }
+    let inner = format!("{place}/");
+    let first = known.range(inner.as_str()..).next();
+    first.is_some_and(|first| first.starts_with(&inner))
 }
 
 #[cfg(test)]
@@ -164,8 +186,13 @@ mod tests {
 
     #[test]
     fn places_of_like_names_are_different_places() {
-        assert!(!overlap("/tool", "/tools"));
-        assert!(overlap("/tools", "/tools/0"));
-        assert!(overlap("/tools", "/tools"));
+        let known = BTreeSet::from(["/tools/0", "/tool-s", "/title"]);
+
+        for place in ["/tools/0", "/tools", "", "/tools/0/name", "/title/x"] {
+            assert!(overlaps(place, &known), "{place}");
+        }
+        for place in ["/tool", "/tools/1", "/tools/00", "/titles", "/tools/0x"] {
+            assert!(!overlaps(place, &known), "{place}");
+        }
     }
 }

@@ -6,7 +6,9 @@
 //! whoever waits.
 
 mod admin;
+mod admin_token;
 mod agents;
+mod api_keys;
 mod audit;
 mod authenticate;
 mod caller;
@@ -16,8 +18,11 @@ mod error;
 mod fixtures;
 mod input;
 mod keys;
+mod once;
 mod runs;
 mod sessions;
+mod usage;
+mod users;
 
 use std::sync::Arc;
 
@@ -25,7 +30,9 @@ use hango_domain::agent::RunLimits;
 use hango_ports::{Clock, Ids, Stores};
 
 pub use admin::{BOOTSTRAP_OWNER, BOOTSTRAP_TENANT, NewTenant, NewUser};
+pub use admin_token::AdminToken;
 pub use agents::{AgentDraft, NewAgent};
+pub use api_keys::KeyDraft;
 pub use audit::Action;
 pub use authenticate::Unauthenticated;
 pub use caller::{Caller, RequestContext, Traceparent};
@@ -33,8 +40,10 @@ pub use catalog::{Catalog, ProviderInfo, ToolInfo};
 pub use error::UseCaseError;
 pub use input::{Fault, FaultCode, Input};
 pub use keys::{KeyText, MalformedKey, MintedKey, mint_key};
+pub use once::Made;
 pub use runs::{RunDraft, RunQuery};
 pub use sessions::{SessionDraft, SessionQuery};
+pub use usage::{UsageAsk, UsageReport};
 
 use crate::live::LiveEvents;
 use crate::signals::Signals;

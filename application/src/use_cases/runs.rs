@@ -10,13 +10,14 @@ use hango_domain::session::OnBusy;
 use hango_domain::{MessageId, RunId, RunTrace, SessionId};
 use hango_ports::agent_store::AgentRef;
 use hango_ports::event_sink::LiveEvent;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
-use hango_ports::run_store::{Cancelled, NewRun, RunFilter};
+use hango_ports::run_store::{Cancelled, NewRun, RunFilter, RunStoreError};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::sessions::{judge_content, nothing};
-use super::{Action, Caller, Input, Traceparent, UseCaseError, UseCases};
+use super::{Action, Caller, Input, Made, Traceparent, UseCaseError, UseCases};
 use crate::live::{self, Watch, Watched};
 
 /// How often a waiting caller's run is read again while this process executes it, and tells of its end.
@@ -50,13 +51,14 @@ pub struct RunQuery {
 }
 
 impl UseCases {
-    /// Accepts a run: once this returns it will end, whatever happens to this process.
+    /// Accepts a run: once this returns it will end, whatever happens to this process. With a key, once.
     pub async fn accept_run(
         &self,
         caller: &Caller,
         session: SessionId,
         draft: Input<RunDraft>,
-    ) -> Result<Run, UseCaseError> {
+        once: Option<IdempotencyKey>,
+    ) -> Result<Made<Run>, UseCaseError> {
         let draft = draft.judged(|draft, faults| judge_content("/input", &draft.input, faults));
         let draft = self.in_session(caller, session, draft).await?;
         let new = NewRun {
@@ -76,13 +78,19 @@ impl UseCases {
             ("session_id".to_owned(), json!(session)),
             ("lane".to_owned(), json!(MAIN_LANE)),
         ]);
-        let accepted = self.stores.runs.accept(new, audit).await?;
+        let accepted = match self.stores.runs.accept(new, audit, once.clone()).await {
+            Err(RunStoreError::Repeated(repeated)) => {
+                let (session, once) = (Some(session), once.as_ref());
+                return self.repeated(caller, session, once, repeated).await;
+            }
+            accepted => accepted?,
+        };
         live::tell(&*self.live, &accepted.events);
         for run in accepted.interrupted {
             self.signals.cancel_requested(run);
         }
         self.signals.queued();
-        Ok(accepted.run)
+        Ok(Made::new(accepted.run))
     }
 
     /// Reads a run; if it has not ended, waits as long as `wait` for that.
@@ -367,7 +375,7 @@ mod tests {
 
         let next = world
             .use_cases
-            .accept_run(&caller, place.session.id, Input::new(draft))
+            .accept_run(&caller, place.session.id, Input::new(draft), None)
             .await;
 
         assert!(next.is_ok(), "{next:?}");

@@ -5,13 +5,14 @@ use hango_domain::conversation::{Block, Message, NewMessage, is_blank};
 use hango_domain::session::Session;
 use hango_domain::{MessageId, SessionId, UserId};
 use hango_ports::agent_store::AgentRef;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
 };
 use serde_json::{Map, Value};
 
-use super::{Action, Caller, Fault, FaultCode, Input, UseCaseError, UseCases};
+use super::{Action, Caller, Fault, FaultCode, Input, Made, UseCaseError, UseCases};
 
 /// A session to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +35,13 @@ pub struct SessionQuery {
 }
 
 impl UseCases {
-    /// Makes a session with an agent of the tenant.
+    /// Makes a session with an agent of the tenant. With a key, once.
     pub async fn create_session(
         &self,
         caller: &Caller,
         draft: Input<SessionDraft>,
-    ) -> Result<Session, UseCaseError> {
+        once: Option<IdempotencyKey>,
+    ) -> Result<Made<Session>, UseCaseError> {
         let SessionDraft {
             agent,
             title,
@@ -53,11 +55,14 @@ impl UseCases {
             metadata,
         };
         let audit = self.caller_audit(caller, Action::SessionCreate, new.id.0);
-        match self.stores.sessions.create(new, audit).await {
+        match self.stores.sessions.create(new, audit, once.clone()).await {
             Err(SessionStoreError::UnknownAgent) => {
                 Err(UseCaseError::Invalid(vec![unknown_agent()]))
             }
-            done => Ok(done?),
+            Err(SessionStoreError::Repeated(repeated)) => {
+                self.repeated(caller, None, once.as_ref(), repeated).await
+            }
+            done => Ok(Made::new(done?)),
         }
     }
 
@@ -133,20 +138,29 @@ impl UseCases {
         found.ok_or(UseCaseError::NotFound)
     }
 
-    /// Appends a user's message without a run; refused while a run of the session is running.
+    /// Appends a user's message without a run; refused while a run of the session is running. With a key,
+    /// once.
     pub async fn append_message(
         &self,
         caller: &Caller,
         session: SessionId,
         content: Input<Vec<Block>>,
-    ) -> Result<Message, UseCaseError> {
+        once: Option<IdempotencyKey>,
+    ) -> Result<Made<Message>, UseCaseError> {
         let content = content.judged(|content, faults| judge_content("/content", content, faults));
         let content = self.in_session(caller, session, content).await?;
         let message = NewMessage::user(MessageId(self.ids.uuid()), content);
         let audit = self.caller_audit(caller, Action::MessageCreate, message.id.0);
         let seen = visibility(&caller.scope);
         let sessions = &self.stores.sessions;
-        Ok(sessions.append(seen, session, message, audit).await?)
+        let append = sessions.append(seen, session, message, audit, once.clone());
+        match append.await {
+            Err(SessionStoreError::Repeated(repeated)) => {
+                let (session, once) = (Some(session), once.as_ref());
+                self.repeated(caller, session, once, repeated).await
+            }
+            done => Ok(Made::new(done?)),
+        }
     }
 
     /// What was sent for a session, if nothing is wrong with it. Whether the session is there comes

@@ -1,4 +1,4 @@
-//! What is old is removed, step by step, and only where an operator wants that.
+//! What is old is removed, step by step: runs and sessions only where an operator wants that.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hango_application::engine::EngineSettings;
 use hango_conformance::owner;
 use hango_domain::RunId;
 use hango_domain::retention::Retention;
-use hango_domain::run::{Change, ChangeKind};
+use hango_domain::run::Change;
 use hango_ports::Clock as _;
 use hango_ports::run_store::Pruned;
 
@@ -64,20 +64,32 @@ async fn a_run_and_its_session_are_removed_soon_after_they_have_become_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_keeps_everything_never_asks() {
+async fn an_engine_that_keeps_everything_removes_the_answers_of_another_day_alone() {
     let world = World::new().await;
-    world.provider.then(says("It is noon."));
-    let process = world.start(settings()).await;
-    let run = world.run().await;
-    world.ended(run.id).await;
+    let (fixture, place) = (&world.fixture, &world.place);
+    let run = fixture.run(place).await;
+    let lease = fixture.held(run.id, owner(9)).await;
+    let end = Change::Finish(fixture.finish(lease, 1));
+    fixture.written(end).await;
+    let new = fixture.new_session(&place.owner, place.agent.id);
+    let audit = fixture.audit(&place.owner, "session.create", new.id.0);
+    let once = Some(fixture.once(&place.owner, "key"));
+    let made = fixture.stores.sessions.create(new, audit, once).await;
+    made.expect("the agent takes it");
     world.clock.advance(Duration::from_hours(24 * 366));
 
-    let sweeps = world.store.asked(ChangeKind::Reclaim) + 20;
-    let swept = || world.store.asked(ChangeKind::Reclaim) >= sweeps;
-    world.until("a while has passed", swept).await;
+    let process = world.start(settings()).await;
+    asked(&world, 2).await;
     process.drain().await;
 
-    assert!(world.store.prunes().is_empty());
+    let pruned: Vec<_> = world.store.prunes().iter().map(|it| it.pruned).collect();
+    let answers = |answers| {
+        Some(Pruned {
+            answers,
+            ..Pruned::default()
+        })
+    };
+    assert_eq!(pruned, [answers(1), answers(0)]);
     assert!(is_there(&world, run.id).await);
 }
 
@@ -98,7 +110,13 @@ async fn steps_follow_each_other_with_a_pause_until_nothing_is_left() {
 
     let prunes = &world.store.prunes()[..5];
     let runs: Vec<_> = prunes.iter().map(|it| it.pruned).collect();
-    let pruned = |runs, sessions| Some(Pruned { runs, sessions });
+    let pruned = |runs, sessions| {
+        Some(Pruned {
+            runs,
+            sessions,
+            ..Pruned::default()
+        })
+    };
     // Of 8 rows each, and a session of 601.
     let expected = [
         pruned(125, 0),

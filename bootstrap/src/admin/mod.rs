@@ -9,10 +9,11 @@ use std::sync::Arc;
 use hango_application::live::LiveEvents;
 use hango_application::signals::Signals;
 use hango_application::use_cases::{
-    ApiSettings, Catalog, Input, NewTenant, NewUser, UseCaseError, UseCases,
+    ApiSettings, Catalog, Input, NewTenant, NewUser, RequestContext, UseCaseError, UseCases,
 };
-use hango_domain::people::User;
+use hango_domain::people::{Tenant, User};
 use hango_ports::Clock;
+use hango_ports::page::PageRequest;
 
 use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser, Who};
 use crate::config::{Config, Settings};
@@ -81,10 +82,11 @@ async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseEr
                 owner_email,
                 owner_name: None,
             };
-            let (made, key) = use_cases.create_tenant(Input::new(new)).await?;
+            let nobody = RequestContext::default();
+            let (made, key) = use_cases.create_tenant(&nobody, Input::new(new)).await?;
             Outcome::Tenant(made, key)
         }
-        Admin::Tenant(AdminTenant::List) => Outcome::Tenants(use_cases.tenants().await?),
+        Admin::Tenant(AdminTenant::List) => Outcome::Tenants(tenants(use_cases).await?),
         Admin::User(AdminUser::Create { who, role }) => {
             let tenant = use_cases.tenant(&who.tenant).await?;
             let new = NewUser {
@@ -113,6 +115,23 @@ async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseEr
 async fn user(use_cases: &UseCases, who: &Who) -> Result<User, UseCaseError> {
     let tenant = use_cases.tenant(&who.tenant).await?;
     use_cases.user_by_email(tenant.id, &who.email).await
+}
+
+/// Every tenant, newest first.
+async fn tenants(use_cases: &UseCases) -> Result<Vec<Tenant>, UseCaseError> {
+    let mut tenants = Vec::new();
+    let mut page = PageRequest {
+        limit: 200,
+        after: None,
+    };
+    loop {
+        let read = use_cases.tenants(page).await?;
+        tenants.extend(read.items);
+        page.after = read.next;
+        if page.after.is_none() {
+            return Ok(tenants);
+        }
+    }
 }
 
 /// What went wrong, with everything that is wrong with what was asked for.

@@ -34,6 +34,7 @@ impl Outcome {
             }),
             Self::Tenants(tenants) => json!({
                 "data": tenants.iter().map(tenant).collect::<Vec<_>>(),
+                "next_cursor": null,
             }),
             Self::User(changed) => user(changed),
             Self::Key(key, text) => new_key(key, text),
@@ -118,5 +119,7 @@ fn new_key(key: &ApiKey, text: &KeyText) -> Value {
         "key": text.expose(),
         "created_at": written(key.created_at),
         "expires_at": key.expires_at.map(written),
+        "revoked_at": key.revoked_at.map(written),
+        "last_used_at": key.last_used_at.map(written),
     })
 }

@@ -2,7 +2,7 @@
 //! values are checked; a value that asks for the feature is refused, because a setting that is silently
 //! ignored is worse than none.
 
-use super::parse::{self, Parsed, address, http_url, number, switch};
+use super::parse::{self, Parsed, address, http_url, switch};
 use super::problems::Problems;
 use super::settings::UNSET;
 use super::values::Fallback::Text;
@@ -36,12 +36,6 @@ later! {
     "HANGO_METRICS_LISTEN", UNSET, Plain, address;
     /// Whether metrics name tenants.
     "HANGO_METRICS_TENANT_LABEL", Text("true"), Plain, switch;
-    /// Opens the API that makes tenants; without it nobody may.
-    "HANGO_ADMIN_TOKEN", UNSET, Secret, parse::secret;
-    /// Requests a second of one key, in each process; 0 for no limit.
-    "HANGO_RATE_LIMIT_PER_KEY", Text("0"), Plain, number(0, 1_000_000_u32);
-    /// Requests a second of one tenant, in each process; 0 for no limit.
-    "HANGO_RATE_LIMIT_PER_TENANT", Text("0"), Plain, number(0, 1_000_000_u32);
     /// Whether spans hold prompts, answers, arguments and results.
     "HANGO_TRACE_LLM_CONTENT", Text("false"), Plain, switch;
     /// Where spans, metrics and logs are sent, as OpenTelemetry says; unset sends nothing.

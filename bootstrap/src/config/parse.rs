@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hango_application::use_cases::KeyText;
+use hango_application::use_cases::{AdminToken, KeyText};
 use hango_domain::layers::RepeatCall;
 use hango_domain::retention::Retention;
 use secrecy::SecretString;
@@ -137,6 +137,14 @@ pub(super) fn http_url(text: &str) -> Parsed<Url> {
 /// A whole API key that an operator chose.
 pub(super) fn api_key(text: &str) -> Parsed<KeyText> {
     KeyText::parse(text).map_err(|error| error.to_string())
+}
+
+/// A token that a header can carry.
+pub(super) fn admin_token(text: &str) -> Parsed<AdminToken> {
+    if !text.bytes().all(|c| c == b' ' || c.is_ascii_graphic()) {
+        return Err("not visible ASCII characters, which a header can carry".to_owned());
+    }
+    Ok(AdminToken::new(text))
 }
 
 /// Items between commas.

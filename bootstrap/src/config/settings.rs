@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hango_application::use_cases::KeyText;
+use hango_application::use_cases::{AdminToken, KeyText};
 use hango_domain::retention::Retention;
 use hango_tools::outbound::{AllowedHost, Network};
 use secrecy::SecretString;
@@ -12,8 +12,8 @@ use url::Url;
 
 use super::database::Database;
 use super::parse::{
-    address, api_key, duration, http_url, list, number, optional, repeat_call_threshold, retention,
-    secret, span, switch, typed,
+    address, admin_token, api_key, duration, http_url, list, number, optional,
+    repeat_call_threshold, retention, secret, span, switch, typed,
 };
 use super::problems::Problems;
 use super::values::Fallback::{Text, ThirdOf};
@@ -66,8 +66,15 @@ settings! {
         "HANGO_DATABASE_MAX_CONNECTIONS", Text("10"), Plain, number(3, 10_000);
     /// How long ended runs, and sessions that are idle, are kept, at least 1m; unset keeps everything.
     retention: Option<Retention> = "HANGO_RETENTION", UNSET, Plain, optional(retention);
+    /// Requests a second of one key, in each process; 0 for no limit.
+    rate_limit_per_key: u32 = "HANGO_RATE_LIMIT_PER_KEY", Text("0"), Plain, number(0, 1_000_000);
+    /// Requests a second of one tenant, in each process; 0 for no limit.
+    rate_limit_per_tenant: u32 =
+        "HANGO_RATE_LIMIT_PER_TENANT", Text("0"), Plain, number(0, 1_000_000);
     /// Whether serve brings the schema up to date.
     auto_migrate: bool = "HANGO_AUTO_MIGRATE", Text("true"), Plain, switch;
+    /// Opens the calls that make and suspend tenants; unset, they do not exist.
+    admin_token: Option<AdminToken> = "HANGO_ADMIN_TOKEN", UNSET, Secret, optional(admin_token);
     /// A whole key of tenant default, which is made at start if it is not there.
     bootstrap_api_key: Option<KeyText> =
         "HANGO_BOOTSTRAP_API_KEY", UNSET, Secret, optional(api_key);

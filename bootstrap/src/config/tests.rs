@@ -130,6 +130,7 @@ fn dangerous_combinations_are_refused() {
         ("HANGO_TOOL_CONCURRENCY", "0"),
         ("HANGO_MAX_ITERATIONS", "0"),
         ("HANGO_BOOTSTRAP_API_KEY", "guess"),
+        ("HANGO_ADMIN_TOKEN", "sés\u{e4}me"),
         ("HANGO_LOG", "loud"),
     ] {
         let refused = refused(&[(name, text)], "");
@@ -186,11 +187,20 @@ fn what_is_secret_in_the_stores_urls_is_not_shown() {
 }
 
 #[test]
+fn an_operators_token_opens_for_its_own_text_and_is_not_shown() {
+    let config = loaded(&[("HANGO_ADMIN_TOKEN", "open sesame")], "");
+    let token = config.settings.admin_token.expect("it is set");
+
+    assert!(token.is("open sesame") && !token.is("open"));
+    assert!(!config.to_string().contains("sesame"));
+    let unset = loaded(&[("HANGO_ADMIN_TOKEN", "")], "");
+    assert_eq!(unset.settings.admin_token, None);
+}
+
+#[test]
 fn what_this_build_does_not_have_is_refused_and_not_ignored() {
     for (name, text) in [
         ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
-        ("HANGO_ADMIN_TOKEN", "open sesame"),
-        ("HANGO_RATE_LIMIT_PER_KEY", "10"),
         ("HANGO_TRACE_LLM_CONTENT", "true"),
     ] {
         let refused = refused(&[(name, text)], "");
@@ -203,9 +213,25 @@ fn what_this_build_does_not_have_is_refused_and_not_ignored() {
 
 #[test]
 fn a_value_that_asks_for_nothing_new_is_accepted() {
-    loaded(
-        &[("HANGO_RATE_LIMIT_PER_KEY", "0"), ("HANGO_ADMIN_TOKEN", "")],
-        "trace_llm_content = false",
+    loaded(&[], "trace_llm_content = false");
+}
+
+#[test]
+fn there_is_no_limit_of_rates_unless_one_is_set() {
+    let free = loaded(&[], "").settings;
+    let set = loaded(
+        &[("HANGO_RATE_LIMIT_PER_KEY", "10")],
+        "rate_limit_per_tenant = 100",
+    );
+    let set = set.settings;
+
+    assert_eq!(
+        (free.rate_limit_per_key, free.rate_limit_per_tenant),
+        (0, 0)
+    );
+    assert_eq!(
+        (set.rate_limit_per_key, set.rate_limit_per_tenant),
+        (10, 100)
     );
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hango_domain::access::Visibility;
+use hango_domain::access::{Scope, Visibility};
 use hango_domain::agent::Agent;
 use hango_domain::conversation::{Message, NewMessage};
 use hango_domain::event::Event;
@@ -20,6 +20,7 @@ use hango_domain::session::Session;
 use hango_domain::{AgentId, ApiKeyId, OwnerId, RunId, SessionId, TenantId, UserId};
 use hango_ports::agent_store::{AgentPatch, AgentRef, AgentStoreError};
 use hango_ports::audit_store::{AuditFilter, AuditRow, NewAudit};
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
@@ -30,8 +31,9 @@ use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
 };
 use hango_ports::store::StoreHealth;
+use hango_ports::usage_store::{UsageQuery, UsageSum};
 use hango_ports::{
-    AgentStore, AuditStore, IdentityStore, RunStore, SessionStore, StoreFailure, Stores,
+    AgentStore, AuditStore, IdentityStore, RunStore, SessionStore, StoreFailure, Stores, UsageStore,
 };
 
 use super::{Failpoints, Reached};
@@ -74,12 +76,13 @@ pub(super) fn armed(stores: Stores, points: &Failpoints) -> Stores {
         agents: Armed::new(stores.agents, points),
         identities: Armed::new(stores.identities, points),
         audit: Armed::new(stores.audit, points),
+        usage: Armed::new(stores.usage, points),
         health: Armed::new(stores.health, points),
     }
 }
 
 /// The names of the points of all stores.
-pub(super) const POINTS: [&[&str]; 6] = [RUNS, SESSIONS, AGENTS, IDENTITIES, AUDIT, HEALTH];
+pub(super) const POINTS: [&[&str]; 7] = [RUNS, SESSIONS, AGENTS, IDENTITIES, AUDIT, USAGE, HEALTH];
 
 /// Implements a port for a store with points, out of the port's calls, and lists their points.
 macro_rules! arm {
@@ -110,7 +113,7 @@ macro_rules! arm {
 }
 
 arm! { RUNS = "store": RunStore, RunStoreError {
-    accept(new: NewRun, audit: NewAudit) -> Accepted;
+    accept(new: NewRun, audit: NewAudit, once: Option<IdempotencyKey>) -> Accepted;
     find(seen: Visibility, run: RunId) -> Option<Run>;
     list(seen: Visibility, filter: RunFilter, page: PageRequest) -> Page<Run>;
     tool_calls(seen: Visibility, run: RunId) -> Option<Vec<ToolCall>>;
@@ -132,13 +135,14 @@ arm! { RUNS = "store": RunStore, RunStoreError {
 }}
 
 arm! { SESSIONS = "sessions": SessionStore, SessionStoreError {
-    create(new: NewSession, audit: NewAudit) -> Session;
+    create(new: NewSession, audit: NewAudit, once: Option<IdempotencyKey>) -> Session;
     find(seen: Visibility, session: SessionId) -> Option<Session>;
     list(seen: Visibility, filter: SessionFilter, page: PageRequest) -> Page<Session>;
     update(seen: Visibility, session: SessionId, patch: SessionPatch, audit: NewAudit) -> Session;
     delete(seen: Visibility, session: SessionId, audit: NewAudit) -> ();
     messages(seen: Visibility, session: SessionId, query: MessageQuery) -> Option<Vec<Message>>;
-    append(seen: Visibility, session: SessionId, message: NewMessage, audit: NewAudit) -> Message;
+    append(seen: Visibility, session: SessionId, message: NewMessage, audit: NewAudit,
+        once: Option<IdempotencyKey>) -> Message;
 }}
 
 arm! { AGENTS = "agents": AgentStore, AgentStoreError {
@@ -154,16 +158,24 @@ arm! { IDENTITIES = "identities": IdentityStore, IdentityStoreError {
     credential(prefix: &str) -> Option<Credential>;
     touch(key: ApiKeyId) -> ();
     create_tenant(tenant: Tenant, owner: User, key: ApiKey, audit: NewAudit) -> Credential;
-    tenant(slug: &str) -> Option<Tenant>;
-    tenants() -> Vec<Tenant>;
+    tenant(tenant: TenantId) -> Option<Tenant>;
+    tenant_by_slug(slug: &str) -> Option<Tenant>;
+    tenants(page: PageRequest) -> Page<Tenant>;
     set_tenant_status(tenant: TenantId, status: TenantStatus, audit: NewAudit) -> Tenant;
     create_user(user: User, audit: NewAudit) -> User;
     user(tenant: TenantId, user: UserId) -> Option<User>;
     user_by_email(tenant: TenantId, email: &str) -> Option<User>;
-    update_user(tenant: TenantId, user: UserId, patch: UserPatch, audit: NewAudit) -> User;
+    users(tenant: TenantId, only: Option<UserId>, page: PageRequest) -> Page<User>;
+    update_user(by: Option<Scope>, tenant: TenantId, user: UserId, patch: UserPatch, audit: NewAudit)
+        -> User;
     create_key(key: ApiKey, audit: NewAudit) -> ApiKey;
-    keys(tenant: TenantId, user: Option<UserId>) -> Vec<ApiKey>;
-    revoke_key(key: ApiKeyId, audit: NewAudit) -> ();
+    key(tenant: TenantId, key: ApiKeyId) -> Option<ApiKey>;
+    keys(tenant: TenantId, user: Option<UserId>, page: PageRequest) -> Page<ApiKey>;
+    revoke_key(tenant: TenantId, key: ApiKeyId, audit: NewAudit) -> ();
+}}
+
+arm! { USAGE = "usage": UsageStore, StoreFailure {
+    sum(tenant: TenantId, query: UsageQuery) -> Vec<UsageSum>;
 }}
 
 arm! { AUDIT = "audit": AuditStore, StoreFailure {

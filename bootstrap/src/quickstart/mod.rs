@@ -171,9 +171,10 @@ async fn run_once(
         metadata: Map::new(),
     };
     let run = use_cases
-        .accept_run(&caller, session.id, Input::new(draft))
+        .accept_run(&caller, session.id, Input::new(draft), None)
         .await
-        .context("start the run")?;
+        .context("start the run")?
+        .thing;
     let status = follower.follow(&run).await?;
     Ok((status, key))
 }
@@ -241,7 +242,8 @@ async fn ensure_session(
         title: NAME.to_owned(),
         metadata: Map::new(),
     };
-    use_cases.create_session(caller, Input::new(draft)).await
+    let made = use_cases.create_session(caller, Input::new(draft), None);
+    Ok(made.await?.thing)
 }
 
 /// The session's runs that had not ended at `begun`, oldest first. The server executes from its first

@@ -43,7 +43,7 @@ use crate::{AgentId, MessageId, RunId, RunTrace, SessionId, TenantId, Timestamp,
 pub const MAIN_LANE: &str = "main";
 
 /// One execution of an agent in a session.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its identity.
     pub id: RunId,
@@ -100,7 +100,7 @@ pub struct Run {
 }
 
 /// How far a run came, in numbers that only grow within a turn.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The last completed turn: a new attempt goes on behind it.
     pub resume_turn: u32,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::{OwnerId, Timestamp};
 
 /// Where a run stands, with exactly the data that standing needs.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
 pub enum RunState {
     /// Waits for a claim.
     Queued,

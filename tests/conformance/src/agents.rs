@@ -161,7 +161,7 @@ pub async fn an_archived_agent_takes_nothing_new(fixture: Fixture) {
 
     let new = fixture.new_session(&place.owner, place.agent.id);
     let audit = fixture.audit(&place.owner, "session.create", new.id.0);
-    let session = fixture.stores.sessions.create(new, audit).await;
+    let session = fixture.stores.sessions.create(new, audit, None).await;
     assert!(matches!(session, Err(SessionStoreError::AgentArchived)));
     let new = fixture.new_run(&place.owner, place.session.id);
     let accepted = fixture.try_accept(new).await;

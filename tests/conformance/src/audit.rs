@@ -79,7 +79,7 @@ pub async fn the_row_of_an_accepted_run_tells_of_its_agent(fixture: Fixture) {
     let new = fixture.new_run(&place.owner, place.session.id);
     let audit = fixture.audit(&place.owner, "run.create", new.id.0);
 
-    let accepted = fixture.stores.runs.accept(new, audit.clone()).await;
+    let accepted = fixture.stores.runs.accept(new, audit.clone(), None).await;
 
     accepted.expect("its session takes it");
     let rows = created(&fixture, &place).await;

@@ -10,6 +10,7 @@ use hango_domain::session::Session;
 use hango_domain::{AgentId, ApiKeyId, AuditId, SessionId, TenantId, Timestamp, UserId};
 use hango_ports::agent_store::AgentRef;
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::identity_store::UserPatch;
 use hango_ports::session_store::NewSession;
 use hango_ports::{Clock as _, Stores};
@@ -82,6 +83,7 @@ impl Fixture {
             id: AuditId(self.uuid()),
             tenant_id: scope.tenant,
             actor_id: Some(scope.user),
+            actor_role: Some(scope.role),
             api_key_id: scope.key,
             action,
             target_kind: action.split('.').next().unwrap_or_default(),
@@ -89,6 +91,24 @@ impl Fixture {
             detail: Map::from_iter([("lane".to_owned(), json!("main"))]),
             trace_id: None,
             request_id: Some(self.name()),
+            status: 200,
+        }
+    }
+
+    /// An audit row of what an operator did to a tenant.
+    pub fn operator_audit(&self, tenant: TenantId, action: &'static str) -> NewAudit {
+        NewAudit {
+            id: AuditId(self.uuid()),
+            tenant_id: tenant,
+            actor_id: None,
+            actor_role: None,
+            api_key_id: None,
+            action,
+            target_kind: "tenant",
+            target_id: Some(tenant.0),
+            detail: Map::new(),
+            trace_id: None,
+            request_id: None,
             status: 200,
         }
     }
@@ -188,7 +208,7 @@ impl Fixture {
             role: owner.role,
             key: Some(key.id),
         };
-        let audit = self.audit(&scope, "tenant.create", tenant.id.0);
+        let audit = self.operator_audit(tenant.id, "tenant.create");
         let identities = &self.stores.identities;
         identities
             .create_tenant(tenant, owner, key, audit)
@@ -211,6 +231,48 @@ impl Fixture {
         }
     }
 
+    /// Adds a key of a user, by an operator; the scope is his with that key.
+    pub async fn keyed(&self, scope: &Scope, expires_at: Option<Timestamp>) -> Scope {
+        let user = User {
+            id: scope.user,
+            ..self.new_user(scope.tenant, scope.role)
+        };
+        let key = ApiKey {
+            expires_at,
+            ..self.new_key(&user)
+        };
+        let audit = self.operator_audit(scope.tenant, "key.create");
+        let key = self.stores.identities.create_key(key, audit).await;
+        Scope {
+            key: Some(key.expect("the user is there").id),
+            ..*scope
+        }
+    }
+
+    /// Revokes the key that somebody comes with.
+    pub async fn revoke(&self, by: &Scope, whose: &Scope) {
+        let key = whose.key.expect("he has one");
+        let audit = self.audit(by, "key.revoke", key.0);
+        let revoked = self
+            .stores
+            .identities
+            .revoke_key(by.tenant, key, audit)
+            .await;
+        revoked.expect("it is there");
+    }
+
+    /// An idempotency key of that caller.
+    #[must_use]
+    pub fn once(&self, scope: &Scope, key: &str) -> IdempotencyKey {
+        IdempotencyKey {
+            tenant: scope.tenant,
+            user: scope.user,
+            call: "POST /test".to_owned(),
+            key: key.to_owned(),
+            body: [7; 32],
+        }
+    }
+
     /// Adds an agent.
     pub async fn agent(&self, scope: &Scope) -> Agent {
         let agent = self.new_agent(scope);
@@ -223,7 +285,7 @@ impl Fixture {
     pub async fn session(&self, scope: &Scope, agent: AgentId) -> Session {
         let new = self.new_session(scope, agent);
         let audit = self.audit(scope, "session.create", new.id.0);
-        let session = self.stores.sessions.create(new, audit).await;
+        let session = self.stores.sessions.create(new, audit, None).await;
         session.expect("a new session is made")
     }
 
@@ -242,7 +304,7 @@ impl Fixture {
 
     /// Suspends a tenant or lets it work again.
     pub async fn set_tenant(&self, by: &Scope, status: TenantStatus) {
-        let audit = self.audit(by, "tenant.update", by.tenant.0);
+        let audit = self.operator_audit(by.tenant, "tenant.update");
         let identities = &self.stores.identities;
         let set = identities.set_tenant_status(by.tenant, status, audit).await;
         set.expect("the tenant is there");
@@ -252,7 +314,9 @@ impl Fixture {
     pub async fn change_user(&self, by: &Scope, user: UserId, patch: UserPatch) {
         let audit = self.audit(by, "user.update", user.0);
         let identities = &self.stores.identities;
-        let changed = identities.update_user(by.tenant, user, patch, audit).await;
+        let changed = identities
+            .update_user(None, by.tenant, user, patch, audit)
+            .await;
         changed.expect("the user is there");
     }
 }

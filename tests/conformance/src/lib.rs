@@ -12,6 +12,7 @@
 //! [`life`], [`queue`] and [`retention`] compare a store with the domain's own functions over random input;
 //! the other groups say the rules one by one, for people.
 
+pub mod actor;
 pub mod agents;
 pub mod audit;
 pub mod cancel;
@@ -21,6 +22,7 @@ pub mod event_sink;
 pub mod fair;
 pub mod fence;
 mod fixture;
+pub mod idempotency;
 pub mod journal;
 pub mod keys;
 pub mod life;
@@ -45,6 +47,7 @@ pub mod text;
 mod told;
 pub mod tool;
 pub mod turn;
+pub mod usage;
 mod writes;
 
 pub use clock::ManualClock;
@@ -188,12 +191,15 @@ macro_rules! store_tests {
                 a_user_is_changed_in_what_is_named
                 the_last_active_owner_stays_one
                 owners_who_demote_each_other_leave_one
+                a_user_is_changed_by_those_who_may_as_he_is_then
+                tenants_and_users_are_listed_newest_first
             }
             keys {
                 a_keys_prefix_is_taken_once
                 a_key_is_revoked_once
                 a_keys_use_is_noted_to_the_minute
                 a_credential_is_as_all_of_it_is_now
+                keys_are_listed_newest_first
             }
             agents {
                 an_agent_is_found_by_id_and_slug
@@ -221,6 +227,29 @@ macro_rules! store_tests {
                 the_audit_trail_is_read_in_pages
                 events_are_read_behind_a_number
             }
+            actor {
+                a_revoked_key_changes_nothing
+                an_expired_key_changes_nothing
+                a_disabled_user_changes_nothing
+                a_suspended_tenant_changes_nothing
+                a_demoted_user_changes_nothing_as_what_he_was
+                a_key_is_its_users_alone
+                who_may_still_act_does
+                who_steps_down_does_it_himself
+                a_refusal_is_recorded_whoever_asked
+                a_run_goes_on_whatever_becomes_of_the_key_that_made_it
+            }
+            idempotency {
+                a_run_is_made_once_for_its_key
+                a_session_is_made_once_for_its_key
+                a_message_is_said_once_for_its_key
+                another_body_makes_nothing
+                a_key_is_of_its_user_and_its_call
+                d35_fifty_requests_at_once_make_one_run
+                a_refused_change_leaves_its_key_free
+                a_key_is_good_for_a_day
+                old_answers_are_removed_and_nothing_else
+            }
             audit {
                 a_row_is_kept_as_it_was_given
                 an_accepted_run_has_one_row_with_its_trace
@@ -228,6 +257,12 @@ macro_rules! store_tests {
                 a_refused_run_has_no_row
                 rows_are_found_by_action_target_and_actor
                 a_store_that_works_says_so
+            }
+            usage {
+                usage_is_the_sum_over_the_runs_that_have_ended
+                a_period_begins_with_its_first_moment_and_ends_before_its_last
+                who_used_the_most_comes_first
+                a_sum_that_is_too_large_is_the_largest
             }
         }
     };

@@ -3,11 +3,17 @@
 use std::time::Duration;
 
 use hango_domain::access::Role;
-use hango_domain::people::{Tenant, User, UserStatus};
+use hango_domain::people::{Tenant, TenantStatus, User, UserStatus};
 use hango_domain::{TenantId, UserId};
 use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
+use hango_ports::page::PageRequest;
 
 use crate::Fixture;
+
+const ALL: PageRequest = PageRequest {
+    limit: 100,
+    after: None,
+};
 
 /// A tenant comes with its first owner and his key, dated by the store.
 pub async fn a_tenant_is_added_with_its_owner_and_his_key(fixture: Fixture) {
@@ -33,7 +39,9 @@ pub async fn a_tenant_is_added_with_its_owner_and_his_key(fixture: Fixture) {
     assert_eq!(made.expect("all is new"), expected);
     let found = identities.credential(&expected.key.prefix).await;
     assert_eq!(found.expect("reads work"), Some(expected.clone()));
-    let found = identities.tenant(&expected.tenant.slug).await;
+    let found = identities.tenant_by_slug(&expected.tenant.slug).await;
+    assert_eq!(found.expect("reads work"), Some(expected.tenant.clone()));
+    let found = identities.tenant(expected.tenant.id).await;
     assert_eq!(found.expect("reads work"), Some(expected.tenant));
     let found = identities
         .user(expected.user.tenant_id, expected.user.id)
@@ -47,9 +55,9 @@ pub async fn a_tenant_is_added_with_its_owner_and_his_key(fixture: Fixture) {
 pub async fn a_tenants_slug_is_taken_once(fixture: Fixture) {
     let identities = &fixture.stores.identities;
     let first = fixture.tenant().await;
-    let tenants = identities.tenants().await.expect("reads work");
+    let tenants = identities.tenants(ALL).await.expect("reads work");
     let tenant = Tenant {
-        slug: tenants[0].slug.clone(),
+        slug: tenants.items[0].slug.clone(),
         ..fixture.new_tenant()
     };
     let owner = fixture.new_user(tenant.id, Role::Owner);
@@ -60,7 +68,7 @@ pub async fn a_tenants_slug_is_taken_once(fixture: Fixture) {
     let refused = identities.create_tenant(tenant, owner, key, audit).await;
 
     assert!(matches!(refused, Err(IdentityStoreError::SlugTaken)));
-    assert_eq!(identities.tenants().await.expect("reads work"), tenants);
+    assert_eq!(identities.tenants(ALL).await.expect("reads work"), tenants);
     let found = identities.credential(&prefix).await;
     assert_eq!(found.expect("reads work"), None);
 }
@@ -106,7 +114,7 @@ pub async fn a_user_is_there_for_his_tenant_only(fixture: Fixture) {
     let audit = fixture.audit(&two, "user.update", one.user.0);
     let patch = UserPatch::default();
     let updated = identities
-        .update_user(two.tenant, one.user, patch, audit)
+        .update_user(None, two.tenant, one.user, patch, audit)
         .await;
     assert!(matches!(updated, Err(IdentityStoreError::NotFound)));
     let stranger = User {
@@ -118,8 +126,10 @@ pub async fn a_user_is_there_for_his_tenant_only(fixture: Fixture) {
     let audit = fixture.audit(&two, "key.create", key.id.0);
     let refused = identities.create_key(key, audit).await;
     assert!(matches!(refused, Err(IdentityStoreError::NotFound)));
-    let keys = identities.keys(two.tenant, Some(one.user)).await;
-    assert_eq!(keys.expect("reads work"), []);
+    let keys = identities.keys(two.tenant, Some(one.user), ALL).await;
+    assert_eq!(keys.expect("reads work").items, []);
+    let users = identities.users(two.tenant, Some(one.user), ALL).await;
+    assert_eq!(users.expect("reads work").items, []);
 }
 
 /// A change of a user replaces what it names, and dates it.
@@ -165,7 +175,7 @@ pub async fn the_last_active_owner_stays_one(fixture: Fixture) {
         let audit = fixture.audit(&owner, "user.update", user.0);
         let patch = patch.clone();
         identities
-            .update_user(owner.tenant, user, patch, audit)
+            .update_user(None, owner.tenant, user, patch, audit)
             .await
     };
 
@@ -196,7 +206,9 @@ pub async fn owners_who_demote_each_other_leave_one(fixture: Fixture) {
                 role: Some(Role::Member),
                 ..UserPatch::default()
             };
-            identities.update_user(one.tenant, user, patch, audit).await
+            identities
+                .update_user(None, one.tenant, user, patch, audit)
+                .await
         };
 
         let both = futures::future::join(demote(one.user), demote(two.user)).await;
@@ -204,4 +216,89 @@ pub async fn owners_who_demote_each_other_leave_one(fixture: Fixture) {
         let made = [both.0.is_ok(), both.1.is_ok()];
         assert_eq!(made.iter().filter(|made| **made).count(), 1);
     }
+}
+
+/// Who may change a user is asked of what he is when he is changed, not of what he was when he was read.
+pub async fn a_user_is_changed_by_those_who_may_as_he_is_then(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    let admin = fixture.user(&owner, Role::Admin).await;
+    let promoted = fixture.user(&owner, Role::Member).await;
+    let patch = UserPatch {
+        role: Some(Role::Owner),
+        ..UserPatch::default()
+    };
+    let change = async |by, user: UserId, patch: &UserPatch| {
+        let audit = fixture.audit(&owner, "user.update", user.0);
+        let patch = patch.clone();
+        identities
+            .update_user(Some(by), owner.tenant, user, patch, audit)
+            .await
+    };
+    change(owner, promoted.user, &patch)
+        .await
+        .expect("an owner may");
+    let before = identities.user(owner.tenant, promoted.user).await;
+
+    let disabled = UserPatch {
+        status: Some(UserStatus::Disabled),
+        ..UserPatch::default()
+    };
+    for (user, patch) in [(promoted.user, &disabled), (admin.user, &patch)] {
+        let refused = change(admin, user, patch).await;
+        assert!(matches!(refused, Err(IdentityStoreError::Forbidden)));
+    }
+
+    let after = identities.user(owner.tenant, promoted.user).await;
+    assert_eq!(after.expect("reads work"), before.expect("reads work"));
+}
+
+/// Tenants and users are listed newest first, page by page, and a user by himself.
+pub async fn tenants_and_users_are_listed_newest_first(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let first = fixture.tenant().await;
+    let second = fixture.tenant().await;
+    fixture.clock.advance(Duration::from_secs(1));
+    let third = fixture.tenant().await;
+    let mut expected = vec![first.user];
+    for n in 0..3 {
+        expected.insert(0, fixture.user(&first, Role::Member).await.user);
+        // Some share their moment with the one before.
+        fixture.clock.advance(Duration::from_micros(n % 2));
+    }
+    fixture.set_tenant(&second, TenantStatus::Suspended).await;
+
+    let (mut tenants, mut users, mut after) = (Vec::new(), Vec::new(), None);
+    loop {
+        let page = identities.tenants(PageRequest { limit: 2, after }).await;
+        let page = page.expect("reads work");
+        assert!(page.items.len() <= 2);
+        tenants.extend(page.items.iter().map(|tenant| tenant.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    loop {
+        let request = PageRequest { limit: 1, after };
+        let page = identities.users(first.tenant, None, request).await;
+        let page = page.expect("reads work");
+        users.extend(page.items.iter().map(|user| user.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+
+    assert_eq!(tenants, [third.tenant, second.tenant, first.tenant]);
+    assert_eq!(users, expected);
+    let himself = identities.users(first.tenant, Some(first.user), ALL).await;
+    let himself = himself.expect("reads work");
+    let found = identities.user(first.tenant, first.user).await;
+    assert_eq!(
+        himself.items.first(),
+        found.expect("reads work").as_ref(),
+        "as he is"
+    );
+    assert_eq!((himself.items.len(), himself.next), (1, None));
 }

@@ -87,7 +87,7 @@ impl Fixture {
         let mut audit = self.audit(&new.created_by, "run.create", new.id.0);
         audit.trace_id = Some(new.trace.trace_id);
         audit.status = 202;
-        self.stores.runs.accept(new, audit).await
+        self.stores.runs.accept(new, audit, None).await
     }
 
     /// Has a run accepted.

@@ -25,7 +25,9 @@ async fn append(fixture: &Fixture, place: &Place) -> Result<Message, SessionStor
     let audit = fixture.audit(&place.owner, "message.create", message.id.0);
     let sessions = &fixture.stores.sessions;
     let id = place.session.id;
-    sessions.append(place.seen(), id, message, audit).await
+    sessions
+        .append(place.seen(), id, message, audit, None)
+        .await
 }
 
 async fn delete(fixture: &Fixture, place: &Place) -> Result<(), SessionStoreError> {
@@ -42,7 +44,7 @@ pub async fn a_session_is_found_as_it_was_made(fixture: Fixture) {
     let audit = fixture.audit(&place.owner, "session.create", new.id.0);
     let sessions = &fixture.stores.sessions;
 
-    let made = sessions.create(new.clone(), audit).await;
+    let made = sessions.create(new.clone(), audit, None).await;
 
     let expected = Session {
         id: new.id,

@@ -61,7 +61,7 @@ async fn nothing_is_there(fixture: &Fixture, place: &Place, run: hango_domain::R
     let messages = sessions.messages(seen, session, query).await;
     assert_eq!(messages.expect("reads work"), None);
     let message = NewMessage::user(MessageId(fixture.uuid()), vec![Block::text("hi")]);
-    let appended = sessions.append(seen, session, message, audit()).await;
+    let appended = sessions.append(seen, session, message, audit(), None).await;
     assert!(matches!(appended, Err(SessionStoreError::NotFound)));
     let patch = SessionPatch {
         title: Some("mine".to_owned()),
@@ -145,7 +145,7 @@ pub async fn an_agent_is_its_tenants_alone(fixture: Fixture) {
         assert_eq!(found.expect("reads work"), None);
         let mut new = fixture.new_session(&stranger, id);
         new.agent = agent;
-        let made = fixture.stores.sessions.create(new, audit()).await;
+        let made = fixture.stores.sessions.create(new, audit(), None).await;
         assert!(matches!(made, Err(SessionStoreError::UnknownAgent)));
     }
     let page = agents.list(stranger.tenant, true, ALL).await;

@@ -156,7 +156,9 @@ impl Founder {
         };
         let id = new.id;
         let sessions = &self.world.stores.sessions;
-        let made = sessions.create(new, self.audit(by.scope.tenant)).await;
+        let made = sessions
+            .create(new, self.audit(by.scope.tenant), None)
+            .await;
         made.expect("a new session is made");
         Session { id, by: by.clone() }
     }
@@ -187,7 +189,7 @@ impl Founder {
         let audit = self.audit(place.tenant);
         let identities = &self.world.stores.identities;
         let changed = identities
-            .update_user(place.tenant, user, patch, audit)
+            .update_user(None, place.tenant, user, patch, audit)
             .await;
         changed.expect("the user is there");
     }
@@ -227,6 +229,7 @@ impl Founder {
             id: AuditId(self.ids.uuid()),
             tenant_id: tenant,
             actor_id: None,
+            actor_role: None,
             api_key_id: None,
             action: "world.change",
             target_kind: "world",

@@ -142,8 +142,10 @@ impl Scenario {
             sleep(dice.millis(0, 2500)).await;
             let (caller, id) = (session.by.clone(), session.id);
             let said = Input::new(vec![Block::text("By the way.")]);
-            slot.request(|api| async move { api.append_message(&caller, id, said).await.is_ok() })
-                .await;
+            slot.request(
+                |api| async move { api.append_message(&caller, id, said, None).await.is_ok() },
+            )
+            .await;
         }
         if cancels {
             sleep(dice.millis(0, 2500)).await;
@@ -165,9 +167,10 @@ impl Scenario {
             on_busy,
             metadata: Map::new(),
         };
-        let asked =
-            slot.request(|api| async move { api.accept_run(&caller, id, Input::new(draft)).await });
-        let run = asked.await?.ok()?.id;
+        let asked = slot.request(|api| async move {
+            api.accept_run(&caller, id, Input::new(draft), None).await
+        });
+        let run = asked.await?.ok()?.thing.id;
         self.world.note(What::Accepted(run));
         Some(run)
     }

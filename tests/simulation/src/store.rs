@@ -18,6 +18,7 @@ use hango_domain::run::{
 };
 use hango_domain::{OwnerId, RunId, TenantId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
@@ -157,7 +158,12 @@ impl Remote {
 impl World {
     /// The tenant of a run that there is.
     async fn tenant_of(&self, run: RunId) -> TenantId {
-        let tenants = self.stores.identities.tenants().await.expect("reads work");
+        let all = PageRequest {
+            limit: u32::MAX,
+            after: None,
+        };
+        let tenants = self.stores.identities.tenants(all).await;
+        let tenants = tenants.expect("reads work").items;
         for tenant in &tenants {
             if self.run(tenant.id, run).await.is_some() {
                 return tenant.id;
@@ -194,11 +200,16 @@ const fn wrote(kind: ChangeKind, lease: Lease) -> Wrote {
 
 #[async_trait]
 impl RunStore for Remote {
-    async fn accept(&self, new: NewRun, audit: NewAudit) -> Answered<Accepted> {
+    async fn accept(
+        &self,
+        new: NewRun,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Answered<Accepted> {
         let (inner, world) = (self.inner(), Arc::clone(&self.world));
         let tenant = new.created_by.tenant;
         let work = async move {
-            let accepted = inner.accept(new, audit).await;
+            let accepted = inner.accept(new, audit, once).await;
             let effect = match &accepted {
                 Ok(accepted) => {
                     let ended = |event: &&Event| event.kind.is_terminal();

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use hango_application::use_cases::FaultCode;
+use hango_application::use_cases::{FaultCode, Made};
 use hango_domain::conversation::{Block, Message, Role, StopReason, Usage, is_blank};
 use hango_domain::{MessageId, RunId, SessionId};
 use hango_ports::session_store::MessageQuery;
@@ -15,6 +15,7 @@ use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::fields::{Fields, Place, fields, list as items, text};
+use crate::idempotency::{self, KeyHeader};
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
@@ -55,19 +56,26 @@ pub(crate) async fn list(
     Ok(Json(body))
 }
 
-/// `POST /v1/sessions/{session}/messages` — appends a user's message without a run.
+/// `POST /v1/sessions/{session}/messages` — appends a user's message without a run. With an
+/// `Idempotency-Key`, once.
 pub(crate) async fn append(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(session): PathId<SessionId>,
+    key: KeyHeader,
     params: Params,
     body: JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
+    let call = format!("POST /v1/sessions/{session}/messages");
+    let once = key.of(&caller, call, &body);
     let sent = body.read(params, |fields| {
         fields.required("content", content).unwrap_or_default()
     });
-    let message = api.use_cases.append_message(&caller, session, sent).await?;
-    Ok((StatusCode::CREATED, Json(MessageBody::from(message))))
+    let sent = key.judge(sent);
+    let made = api.use_cases.append_message(&caller, session, sent, once);
+    let Made { thing, replayed } = made.await?;
+    let body = Json(MessageBody::from(thing));
+    Ok((StatusCode::CREATED, idempotency::replayed(replayed), body))
 }
 
 /// What a client says: text, or a list of text blocks.

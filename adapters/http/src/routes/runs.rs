@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use hango_application::use_cases::{Input, RunDraft, RunQuery};
+use hango_application::use_cases::{Input, Made, RunDraft, RunQuery};
 use hango_domain::run::{Run, RunStatus};
 use hango_domain::session::OnBusy;
 use hango_domain::{RunId, SessionId};
@@ -16,6 +16,7 @@ use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::{JsonBody, OptionalBody};
 use crate::fields::{object, word};
+use crate::idempotency::{self, KeyHeader};
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
@@ -32,14 +33,16 @@ const MAX_WAIT: u64 = 60_000;
 
 /// `POST /v1/sessions/{session}/runs` — accepts a run.
 ///
-/// 202 with `Location`: the run is durable, not done.
+/// 202 with `Location`: the run is durable, not done. With an `Idempotency-Key`, once.
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
     PathId(session): PathId<SessionId>,
+    key: KeyHeader,
     params: Params,
     body: JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
+    let once = key.of(&caller, format!("POST /v1/sessions/{session}/runs"), &body);
     let draft = body.read(params, |fields| RunDraft {
         input: fields.required("input", content).unwrap_or_default(),
         on_busy: fields
@@ -47,10 +50,17 @@ pub(crate) async fn create(
             .unwrap_or_default(),
         metadata: fields.optional("metadata", object).unwrap_or_default(),
     });
-    let run = api.use_cases.accept_run(&caller, session, draft).await?;
-    let location = format!("/v1/runs/{}", run.id);
-    let body = Json(RunBody::from(run));
-    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body))
+    let draft = key.judge(draft);
+    let made = api.use_cases.accept_run(&caller, session, draft, once);
+    let Made { thing, replayed } = made.await?;
+    let location = [(header::LOCATION, format!("/v1/runs/{}", thing.id))];
+    let body = Json(RunBody::from(thing));
+    Ok((
+        StatusCode::ACCEPTED,
+        location,
+        idempotency::replayed(replayed),
+        body,
+    ))
 }
 
 /// `GET /v1/runs/{run}` — one run; with `wait_ms`, as soon as it has ended or that time is over.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
-use hango_application::use_cases::{SessionDraft, SessionQuery};
+use hango_application::use_cases::{Made, SessionDraft, SessionQuery};
 use hango_domain::session::Session;
 use hango_domain::{AgentId, SessionId, TenantId, UserId};
 use hango_ports::agent_store::AgentRef;
@@ -16,6 +16,7 @@ use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::fields::{object, text};
+use crate::idempotency::{self, KeyHeader};
 use crate::paging::ListBody;
 use crate::params::{Params, PathId, agent_ref};
 use crate::problem::Problem;
@@ -34,13 +35,15 @@ pub(crate) struct SessionBody {
     updated_at: Time,
 }
 
-/// `POST /v1/sessions` — makes a session with an agent.
+/// `POST /v1/sessions` — makes a session with an agent. With an `Idempotency-Key`, once.
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
+    key: KeyHeader,
     params: Params,
     body: JsonBody,
 ) -> Result<impl IntoResponse, Problem> {
+    let once = key.of(&caller, "POST /v1/sessions", &body);
     let draft = body.read(params, |fields| SessionDraft {
         agent: fields
             .required("agent", text)
@@ -50,10 +53,17 @@ pub(crate) async fn create(
         title: fields.optional("title", text).unwrap_or_default(),
         metadata: fields.optional("metadata", object).unwrap_or_default(),
     });
-    let session = api.use_cases.create_session(&caller, draft).await?;
-    let location = format!("/v1/sessions/{}", session.id);
-    let body = Json(SessionBody::from(session));
-    Ok((StatusCode::CREATED, [(header::LOCATION, location)], body))
+    let draft = key.judge(draft);
+    let made = api.use_cases.create_session(&caller, draft, once);
+    let Made { thing, replayed } = made.await?;
+    let location = [(header::LOCATION, format!("/v1/sessions/{}", thing.id))];
+    let body = Json(SessionBody::from(thing));
+    Ok((
+        StatusCode::CREATED,
+        location,
+        idempotency::replayed(replayed),
+        body,
+    ))
 }
 
 /// `GET /v1/sessions` — sessions, newest first.

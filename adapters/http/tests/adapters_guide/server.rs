@@ -84,7 +84,9 @@ pub(crate) async fn serve(
     let router = hango_http::router(Api {
         use_cases,
         readiness: Arc::clone(&readiness),
+        rates: Arc::default(),
         max_body_bytes: settings.max_body_bytes,
+        admin_token: None,
     });
     let last_requests = CancellationToken::new();
     let stopped = last_requests.clone().cancelled_owned();

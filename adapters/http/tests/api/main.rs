@@ -6,11 +6,20 @@
 )]
 
 mod agents;
+mod audit;
 mod bodies;
+mod connections;
 mod conventions;
+mod hostile;
+mod idempotency;
+mod keys;
 mod lists;
+mod operators;
+mod rates;
 mod runs;
 mod serving;
 mod sessions;
 mod support;
 mod tenancy;
+mod usage;
+mod users;

@@ -9,7 +9,8 @@ use axum::body::Body;
 use hango_application::live::LiveEvents;
 use hango_application::signals::Signals;
 use hango_application::use_cases::{
-    ApiSettings, Catalog, Input, NewTenant, NewUser, ProviderInfo, ToolInfo, UseCases,
+    AdminToken, ApiSettings, Catalog, Input, NewTenant, NewUser, ProviderInfo, RequestContext,
+    ToolInfo, UseCases,
 };
 use hango_conformance::{Fixture, ManualClock};
 use hango_domain::access::Role;
@@ -31,6 +32,8 @@ use uuid::Uuid;
 
 /// The most bytes of a body.
 pub(crate) const MAX_BODY: usize = 16 * 1024;
+/// The operator's token.
+pub(crate) const ADMIN_TOKEN: &str = "open sesame";
 /// The most pending runs of a session.
 pub(crate) const MAX_QUEUED: u32 = 3;
 
@@ -133,7 +136,9 @@ impl Server {
         let router = hango_http::router(Api {
             use_cases: use_cases.clone(),
             readiness: readiness.clone(),
+            rates: Arc::default(),
             max_body_bytes: MAX_BODY,
+            admin_token: Some(AdminToken::new(ADMIN_TOKEN)),
         });
         let (tenant, owner) = make_tenant(&use_cases, "acme").await;
         let (_, stranger) = make_tenant(&use_cases, "umbrella").await;
@@ -159,7 +164,9 @@ impl Server {
         let router = routes(Api {
             use_cases: self.use_cases.clone(),
             readiness: readiness.clone(),
+            rates: Arc::default(),
             max_body_bytes: MAX_BODY,
+            admin_token: Some(AdminToken::new(ADMIN_TOKEN)),
         });
         Self {
             router,
@@ -171,6 +178,19 @@ impl Server {
     /// Another user's key.
     pub(crate) async fn another(&self, email: &str, role: Role) -> String {
         make_key(&self.use_cases, self.tenant, email, role).await
+    }
+
+    /// The user of a key.
+    pub(crate) async fn user_of(&self, key: &str) -> Value {
+        let me = self.get(key, "/v1/me").await;
+        assert_eq!(me.status, StatusCode::OK, "{me:?}");
+        me.body["user"].clone()
+    }
+
+    /// The path of the user of a key.
+    pub(crate) async fn path_of(&self, key: &str) -> String {
+        let user = self.user_of(key).await;
+        format!("/v1/users/{}", user["id"].as_str().unwrap())
     }
 
     pub(crate) fn call(&self, method: Method, path: &str) -> Call {
@@ -350,7 +370,9 @@ async fn make_tenant(use_cases: &UseCases, slug: &str) -> (TenantId, String) {
         owner_email: "owner@example.org".to_owned(),
         owner_name: None,
     };
-    let (made, key) = use_cases.create_tenant(Input::new(new)).await.unwrap();
+    let request = RequestContext::default();
+    let made = use_cases.create_tenant(&request, Input::new(new)).await;
+    let (made, key) = made.unwrap();
     (made.tenant.id, key.expose().to_owned())
 }
 

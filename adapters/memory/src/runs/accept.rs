@@ -38,10 +38,6 @@ impl State {
             return Err(RunStoreError::AgentArchived);
         }
         let agent = agent.snapshot();
-        let row = self
-            .session_mut(seen, new.session)
-            .ok_or(RunStoreError::NotFound)?;
-
         let (queued, running) = match new.on_busy {
             OnBusy::Interrupt => (row.in_state(RunStatus::Queued), row.line.running_run),
             OnBusy::Enqueue | OnBusy::Reject => (Vec::new(), None),
@@ -51,7 +47,11 @@ impl State {
         });
         cancelled.accept(new.on_busy, new.max_pending)?;
 
+        self.note(audit.with_agent(agent.id), now)?;
         // Nothing can be refused any more.
+        let row = self
+            .session_mut(seen, new.session)
+            .ok_or(RunStoreError::NotFound)?;
         let mut events = Vec::new();
         for run in queued.into_iter().chain(running) {
             let cancelled = row.change(run, Change::RequestCancel { closing: None }, now);
@@ -66,7 +66,6 @@ impl State {
             events: events.into_iter().chain(run.events.clone()).collect(),
         };
         row.runs.insert(accepted.run.id, run);
-        self.note(audit.with_agent(accepted.run.agent_id), now);
         Ok(accepted)
     }
 }

@@ -4,12 +4,22 @@ use chrono::{DateTime, Utc};
 use hango_domain::people::ApiKey;
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::page::PageRequest;
 use sqlx::PgConnection;
 
-use crate::audit::{document, note};
+use crate::audit::{document, keep};
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::moment;
 use crate::statement::{Scalar, Statement};
+
+/// The columns of a key.
+macro_rules! columns {
+    () => {
+        "id, tenant_id, user_id, name, prefix, secret_hash, created_at, expires_at, revoked_at, \
+         last_used_at"
+    };
+}
 
 /// A key with its user and tenant: one question for each request that comes in.
 pub(super) fn credential(prefix: &str) -> Statement {
@@ -29,17 +39,33 @@ pub(super) fn credential(prefix: &str) -> Statement {
     .bind(prefix)
 }
 
-/// The keys of a tenant, or of one user of it, newest first.
-pub(super) fn list(tenant: TenantId, user: Option<UserId>) -> Statement {
-    sqlx::query(
-        "select id, tenant_id, user_id, name, prefix, secret_hash, created_at, expires_at, \
-             revoked_at, last_used_at
-         from api_keys
-         where tenant_id = $1 and ($2::uuid is null or user_id = $2)
-         order by created_at desc, id desc",
-    )
+pub(super) fn find(tenant: TenantId, key: ApiKeyId) -> Statement {
+    sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from api_keys where id = $1 and tenant_id = $2"
+    ))
+    .bind(key.0)
     .bind(tenant.0)
+}
+
+/// The keys of a tenant, or of one user of it, newest first.
+pub(super) fn list(tenant: TenantId, user: Option<UserId>, page: PageRequest) -> Statement {
+    sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from api_keys
+         where tenant_id = $1
+           and (created_at, id) < ($2, $3)
+           and ($4::uuid is null or user_id = $4)
+         order by created_at desc, id desc
+         limit $5"
+    ))
+    .bind(tenant.0)
+    .bind(behind(page).0)
+    .bind(behind(page).1)
     .bind(user.map(|user| user.0))
+    .bind(one_more(page))
 }
 
 /// Adds a key. False if there is one of its prefix.
@@ -65,26 +91,31 @@ pub(super) async fn add(conn: &mut PgConnection, key: &ApiKey) -> Result<bool, E
     Ok(added.rows_affected() == 1)
 }
 
-/// Revokes a key that is not yet; tells whether there is one.
+/// Revokes a key that is not yet; tells whether there is one. Who acts is asked first: a key may revoke
+/// itself.
 pub(super) fn revoke(
+    tenant: TenantId,
     key: ApiKeyId,
     audit: &NewAudit,
     given: Option<DateTime<Utc>>,
 ) -> Scalar<bool> {
     sqlx::query_scalar(concat!(
-        "with revoked as (
+        "with acting as materialized (select acting_key($2, coalesce($1, now())) as key),
+         revoked as (
              update api_keys set revoked_at = coalesce($1, now())
-             where id = $3 and revoked_at is null
-             returning revoked_at
+             from acting
+             where id = $3 and tenant_id = $4 and revoked_at is null
+             returning revoked_at, acting.key as acting_key
          ),
          noted as (",
-        note!("$2", "revoked_at", "revoked"),
+        keep!("$2", "revoked_at", "revoked", "acting_key", "audit.detail"),
         ")
-         select exists (select from api_keys where id = $3)"
+         select exists (select from api_keys where id = $3 and tenant_id = $4)"
     ))
     .bind(given)
     .bind(document(audit))
     .bind(key.0)
+    .bind(tenant.0)
 }
 
 pub(super) fn touch(key: ApiKeyId, given: Option<DateTime<Utc>>) -> Statement {

@@ -4,10 +4,12 @@ use chrono::{DateTime, Utc};
 use hango_domain::TenantId;
 use hango_domain::people::{Tenant, TenantStatus};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::page::PageRequest;
 use sqlx::PgConnection;
 
 use crate::audit::{document, note};
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::moment;
 use crate::statement::Statement;
 
@@ -16,6 +18,15 @@ macro_rules! columns {
     () => {
         "id, slug, name, status, created_at, updated_at"
     };
+}
+
+pub(super) fn find(tenant: TenantId) -> Statement {
+    sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from tenants where id = $1"
+    ))
+    .bind(tenant.0)
 }
 
 pub(super) fn find_by_slug(slug: &str) -> Statement {
@@ -27,13 +38,19 @@ pub(super) fn find_by_slug(slug: &str) -> Statement {
     .bind(slug)
 }
 
-/// All of them, oldest first.
-pub(super) fn all() -> Statement {
+/// Tenants, newest first.
+pub(super) fn list(page: PageRequest) -> Statement {
     sqlx::query(concat!(
         "select ",
         columns!(),
-        " from tenants order by created_at, id"
+        " from tenants
+         where (created_at, id) < ($1, $2)
+         order by created_at desc, id desc
+         limit $3"
     ))
+    .bind(behind(page).0)
+    .bind(behind(page).1)
+    .bind(one_more(page))
 }
 
 /// Adds a tenant. False if there is one of its slug.

@@ -2,9 +2,11 @@
 
 use hango_domain::people::User;
 use hango_domain::{TenantId, UserId};
+use hango_ports::page::PageRequest;
 use sqlx::PgConnection;
 
 use crate::error::Error;
+use crate::pages::{behind, one_more};
 use crate::rows::{self, moment};
 use crate::statement::Statement;
 
@@ -40,6 +42,25 @@ pub(super) fn find_by_email(tenant: TenantId, email: &str) -> Statement {
     ))
     .bind(tenant.0)
     .bind(email)
+}
+
+/// The users of a tenant, or that one of it, newest first.
+pub(super) fn list(tenant: TenantId, only: Option<UserId>, page: PageRequest) -> Statement {
+    sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from users
+         where tenant_id = $1
+           and (created_at, id) < ($2, $3)
+           and ($4::uuid is null or id = $4)
+         order by created_at desc, id desc
+         limit $5"
+    ))
+    .bind(tenant.0)
+    .bind(behind(page).0)
+    .bind(behind(page).1)
+    .bind(only.map(|user| user.0))
+    .bind(one_more(page))
 }
 
 /// Adds a user. False if the tenant has one of his address.

@@ -1,8 +1,9 @@
-//! Rows of `agents`, `sessions` and `audit_events`.
+//! Rows of `agents`, `sessions`, `audit_events` and `idempotency_keys`.
 
 use hango_domain::agent::Agent;
 use hango_domain::session::{Session, SessionLine};
 use hango_ports::audit_store::AuditRow;
+use hango_ports::idempotency::FirstAnswer;
 use sqlx::postgres::PgRow;
 
 use super::Columns;
@@ -69,5 +70,15 @@ pub(crate) fn audit_row(row: &PgRow) -> Result<AuditRow, Error> {
         request_id: columns.get("request_id")?,
         status: columns.number("status")?,
         at: columns.time("at")?,
+    })
+}
+
+/// What the first request with a key got.
+pub(crate) fn first_answer(row: &PgRow) -> Result<FirstAnswer, Error> {
+    let columns = Columns::new(row, "idempotency_keys", "user_id");
+    let body: &[u8] = columns.get("body")?;
+    Ok(FirstAnswer {
+        body: columns.parsed("body", body.try_into())?,
+        answer: columns.json("answer")?,
     })
 }

@@ -8,6 +8,7 @@ use hango_domain::run::Change;
 use hango_domain::session::{OnBusy, SessionLine};
 use hango_domain::{RunId, SessionId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::run_store::{Accepted, NewRun, RunStoreError};
 use sqlx::{PgConnection, Row};
 
@@ -18,8 +19,8 @@ use super::writes::Writes;
 use super::{Undone, journal, read, store};
 use crate::clock::StoreClock;
 use crate::error::Error;
-use crate::rows;
 use crate::sessions::is_seen;
+use crate::{idempotency, rows};
 
 /// Adds a run behind the others of its session, which is locked first.
 pub(super) async fn accept(
@@ -65,6 +66,20 @@ pub(super) async fn accept(
         interrupted: ended.asked,
         events: ended.events,
     })
+}
+
+/// The same, once for a key.
+pub(super) async fn once(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    key: &IdempotencyKey,
+    new: &NewRun,
+    audit: &NewAudit,
+) -> Result<Accepted, Undone> {
+    idempotency::begin::<Undone>(conn, clock, Some(key)).await?;
+    let accepted = accept(conn, clock, new, audit).await?;
+    idempotency::keep(conn, Some(key), &accepted.run).await?;
+    Ok(accepted)
 }
 
 /// What the rules ask of where a run goes.

@@ -10,12 +10,14 @@
 //! since the first one saw what was there before it got the lock. Whoever accepts a run, or says
 //! something, locks that row too: he comes before, and the session stays, or he finds none.
 
+use hango_domain::retention::Retention;
 use hango_ports::run_store::{PruneRequest, Pruned};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::clock::StoreClock;
 use crate::error::Error;
+use crate::idempotency;
 
 /// The cutoff. Parameters: 1 what stands in for the database's time, 2 the retention in microseconds.
 macro_rules! cutoff {
@@ -115,28 +117,48 @@ pub(super) const REMOVE_SESSIONS: &str = concat!(
      select count(*) from going"
 );
 
-/// Removes old runs, or old sessions when there are none.
+/// Removes old answers; or old runs when there are none, or old sessions.
 pub(super) async fn prune(
     conn: &mut PgConnection,
     clock: &StoreClock,
     request: PruneRequest,
 ) -> Result<Pruned, Error> {
-    let kept = request.retention.span().as_micros();
-    let kept = i64::try_from(kept).unwrap_or(i64::MAX);
+    let answers = idempotency::prune(conn, clock, request.rows).await?;
+    match request.retention {
+        Some(retention) if answers == 0 => {
+            prune_sessions(conn, clock, retention, request.rows).await
+        }
+        _ => Ok(Pruned {
+            answers,
+            ..Pruned::default()
+        }),
+    }
+}
+
+async fn prune_sessions(
+    conn: &mut PgConnection,
+    clock: &StoreClock,
+    retention: Retention,
+    rows: u32,
+) -> Result<Pruned, Error> {
+    let kept = i64::try_from(retention.span().as_micros()).unwrap_or(i64::MAX);
     let runs = sqlx::query(REMOVE_RUNS)
         .bind(clock.given())
         .bind(kept)
-        .bind(i64::from(request.rows))
+        .bind(i64::from(rows))
         .execute(&mut *conn)
         .await?
         .rows_affected();
     if runs > 0 {
-        return Ok(Pruned { runs, sessions: 0 });
+        return Ok(Pruned {
+            runs,
+            ..Pruned::default()
+        });
     }
     let locked: Vec<Uuid> = sqlx::query_scalar(LOCK_SESSIONS)
         .bind(clock.given())
         .bind(kept)
-        .bind(i64::from(request.rows))
+        .bind(i64::from(rows))
         .fetch_all(&mut *conn)
         .await?;
     if locked.is_empty() {
@@ -149,8 +171,8 @@ pub(super) async fn prune(
         .fetch_one(conn)
         .await?;
     Ok(Pruned {
-        runs: 0,
         sessions: sessions.unsigned_abs(),
+        ..Pruned::default()
     })
 }
 

@@ -78,7 +78,7 @@ async fn a_message_is_dated_behind_what_it_waited_for() {
     let audit = fixture.audit(&place.owner, "message.create", message.id.0);
 
     let sessions = &fixture.stores.sessions;
-    let saying = sessions.append(place.seen(), place.session.id, message, audit);
+    let saying = sessions.append(place.seen(), place.session.id, message, audit, None);
     let said = waiting(&processes, "sessions", place.session.id.0, saying).await;
 
     said.expect("nothing is pending");

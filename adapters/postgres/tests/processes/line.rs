@@ -33,7 +33,7 @@ async fn whatever_races_in_a_session_its_line_stays_exact() {
             new.max_pending = 6;
             let audit = fixture.audit(&place.owner, "run.create", new.id.0);
             let id = new.id;
-            match by_turns(n).runs.accept(new, audit).await {
+            match by_turns(n).runs.accept(new, audit, None).await {
                 Ok(_) if round % 4 == 3 => {
                     let seen = place.seen();
                     let audit = fixture.audit(&place.owner, "run.cancel", id.0);
@@ -83,10 +83,13 @@ async fn whatever_races_in_a_session_its_line_stays_exact() {
             let message =
                 NewMessage::user(MessageId(fixture.uuid()), vec![Block::text("by the way")]);
             let audit = fixture.audit(&place.owner, "message.create", message.id.0);
-            let said =
-                by_turns(round)
-                    .sessions
-                    .append(place.seen(), sessions[round % 3], message, audit);
+            let said = by_turns(round).sessions.append(
+                place.seen(),
+                sessions[round % 3],
+                message,
+                audit,
+                None,
+            );
             // A running run refuses it.
             let refused = said.await.err().map(|error| error.to_string());
             assert!(refused.is_none_or(|refused| refused.contains("pending")));

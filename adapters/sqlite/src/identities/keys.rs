@@ -2,9 +2,11 @@
 
 use hango_domain::people::ApiKey;
 use hango_domain::{ApiKeyId, TenantId, Timestamp, UserId};
+use hango_ports::page::PageRequest;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteExecutor;
 
+use crate::audit::{behind, one_more};
 use crate::error::Error;
 use crate::rows;
 
@@ -18,14 +20,16 @@ macro_rules! columns {
 
 pub(super) async fn find<'e>(
     executor: impl SqliteExecutor<'e>,
+    tenant: TenantId,
     key: ApiKeyId,
 ) -> Result<Option<ApiKey>, Error> {
     let row = sqlx::query(concat!(
         "select ",
         columns!(),
-        " from api_keys where id = ?"
+        " from api_keys where id = ? and tenant_id = ?"
     ))
     .bind(key.to_string())
+    .bind(tenant.to_string())
     .fetch_optional(executor)
     .await?;
     row.as_ref().map(rows::api_key).transpose()
@@ -51,16 +55,23 @@ pub(super) async fn list<'e>(
     executor: impl SqliteExecutor<'e>,
     tenant: TenantId,
     user: Option<UserId>,
+    page: PageRequest,
 ) -> Result<Vec<ApiKey>, Error> {
     let rows = sqlx::query(concat!(
         "select ",
         columns!(),
         " from api_keys
-         where tenant_id = ?1 and (?2 is null or user_id = ?2)
-         order by created_at desc, id desc"
+         where tenant_id = ?1
+           and (created_at, id) < (?2, ?3)
+           and (?4 is null or user_id = ?4)
+         order by created_at desc, id desc
+         limit ?5"
     ))
     .bind(tenant.to_string())
+    .bind(behind(page).0)
+    .bind(behind(page).1)
     .bind(user.map(|user| user.to_string()))
+    .bind(one_more(page))
     .fetch_all(executor)
     .await?;
     rows::all(&rows, rows::api_key)

@@ -2,9 +2,11 @@
 
 use hango_domain::people::{Tenant, TenantStatus};
 use hango_domain::{TenantId, Timestamp};
+use hango_ports::page::PageRequest;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteExecutor;
 
+use crate::audit::{behind, one_more};
 use crate::error::Error;
 use crate::rows;
 
@@ -41,13 +43,22 @@ pub(super) async fn find_by_slug<'e>(
     row.as_ref().map(rows::tenant).transpose()
 }
 
-/// All of them, oldest first.
-pub(super) async fn all<'e>(executor: impl SqliteExecutor<'e>) -> Result<Vec<Tenant>, Error> {
+/// Tenants, newest first.
+pub(super) async fn list<'e>(
+    executor: impl SqliteExecutor<'e>,
+    page: PageRequest,
+) -> Result<Vec<Tenant>, Error> {
     let rows = sqlx::query(concat!(
         "select ",
         columns!(),
-        " from tenants order by created_at, id"
+        " from tenants
+         where (created_at, id) < (?, ?)
+         order by created_at desc, id desc
+         limit ?"
     ))
+    .bind(behind(page).0)
+    .bind(behind(page).1)
+    .bind(one_more(page))
     .fetch_all(executor)
     .await?;
     rows::all(&rows, rows::tenant)

@@ -2,9 +2,11 @@
 
 use hango_domain::people::User;
 use hango_domain::{TenantId, UserId};
+use hango_ports::page::PageRequest;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteExecutor;
 
+use crate::audit::{behind, one_more};
 use crate::error::Error;
 use crate::rows;
 
@@ -47,6 +49,33 @@ pub(super) async fn find_by_email<'e>(
     .fetch_optional(executor)
     .await?;
     row.as_ref().map(rows::user).transpose()
+}
+
+/// The users of a tenant, or that one of it, newest first.
+pub(super) async fn list<'e>(
+    executor: impl SqliteExecutor<'e>,
+    tenant: TenantId,
+    only: Option<UserId>,
+    page: PageRequest,
+) -> Result<Vec<User>, Error> {
+    let rows = sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from users
+         where tenant_id = ?1
+           and (created_at, id) < (?2, ?3)
+           and (?4 is null or id = ?4)
+         order by created_at desc, id desc
+         limit ?5"
+    ))
+    .bind(tenant.to_string())
+    .bind(behind(page).0)
+    .bind(behind(page).1)
+    .bind(only.map(|user| user.to_string()))
+    .bind(one_more(page))
+    .fetch_all(executor)
+    .await?;
+    rows::all(&rows, rows::user)
 }
 
 /// Adds a user. False if the tenant has one of his address.

@@ -13,6 +13,7 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::types::Json;
 
 use crate::error::Error;
+use crate::idempotency;
 use crate::writer::{Urgency, Writer};
 
 /// The rule of [`is_old_session`](hango_domain::retention::Retention::is_old_session) for a session `s`.
@@ -68,28 +69,45 @@ pub(super) const REMOVE_SESSIONS: &str = concat!(
     is_old_session!()
 );
 
-/// Removes old runs, or old sessions when there are none.
+/// Removes old answers; or old runs when there are none, or old sessions.
 pub(super) async fn prune(
     readers: &SqlitePool,
     writer: &Writer,
     request: PruneRequest,
     now: Timestamp,
 ) -> Result<Pruned, StoreFailure> {
-    let cutoff = request.retention.cutoff(now);
-    let runs = find(readers, OLD_RUNS, cutoff, request.rows).await?;
+    let answers = idempotency::prune(readers, writer, request.rows, now).await?;
+    match request.retention {
+        Some(retention) if answers == 0 => {
+            prune_sessions(readers, writer, retention.cutoff(now), request.rows).await
+        }
+        _ => Ok(Pruned {
+            answers,
+            ..Pruned::default()
+        }),
+    }
+}
+
+async fn prune_sessions(
+    readers: &SqlitePool,
+    writer: &Writer,
+    cutoff: Timestamp,
+    rows: u32,
+) -> Result<Pruned, StoreFailure> {
+    let runs = find(readers, OLD_RUNS, cutoff, rows).await?;
     if !runs.is_empty() {
         return Ok(Pruned {
             runs: remove(writer, REMOVE_RUNS, cutoff, runs).await?,
-            sessions: 0,
+            ..Pruned::default()
         });
     }
-    let sessions = find(readers, OLD_SESSIONS, cutoff, request.rows).await?;
+    let sessions = find(readers, OLD_SESSIONS, cutoff, rows).await?;
     if sessions.is_empty() {
         return Ok(Pruned::default());
     }
     Ok(Pruned {
-        runs: 0,
         sessions: remove(writer, REMOVE_SESSIONS, cutoff, sessions).await?,
+        ..Pruned::default()
     })
 }
 

@@ -28,7 +28,11 @@ async fn a_bootstrap_key_opens_the_default_tenant_however_often_it_is_made() {
     assert_eq!(caller.credential.tenant.slug, BOOTSTRAP_TENANT);
     assert_eq!(caller.credential.user.email, BOOTSTRAP_OWNER);
     assert_eq!(caller.scope.role, Role::Owner);
-    assert_eq!(use_cases.tenants().await.unwrap().len(), 1);
+    let all = PageRequest {
+        limit: 9,
+        after: None,
+    };
+    assert_eq!(use_cases.tenants(all).await.unwrap().items.len(), 1);
     let other = use_cases.ensure_bootstrap(self::key('b')).await;
     assert!(matches!(other, Err(UseCaseError::PrefixTaken)), "{other:?}");
 }
@@ -62,7 +66,10 @@ async fn a_bootstrap_that_another_process_made_meanwhile_is_done() {
         .expect_credential()
         .times(1)
         .return_once(move |_| Ok(Some(made)));
-    identities.expect_tenant().times(1).returning(|_| Ok(None));
+    identities
+        .expect_tenant_by_slug()
+        .times(1)
+        .returning(|_| Ok(None));
     identities
         .expect_create_tenant()
         .times(1)
@@ -97,18 +104,19 @@ async fn a_tenant_needs_a_slug_and_somebody_to_write_to() {
     let use_cases = world(|stores| stores).use_cases;
     let new = NewTenant {
         slug: "Not A Slug".to_owned(),
-        name: None,
+        name: Some(" ".to_owned()),
         owner_email: "nobody".to_owned(),
-        owner_name: None,
+        owner_name: Some("\u{202e}".to_owned()),
     };
 
-    let refused = use_cases.create_tenant(Input::new(new)).await;
+    let nobody = RequestContext::default();
+    let refused = use_cases.create_tenant(&nobody, Input::new(new)).await;
 
     let Err(UseCaseError::Invalid(faults)) = refused else {
         panic!("{refused:?}");
     };
     let at: Vec<_> = faults.iter().map(|fault| &*fault.pointer).collect();
-    assert_eq!(at, ["/slug", "/owner/email"]);
+    assert_eq!(at, ["/slug", "/name", "/owner/email", "/owner/name"]);
 }
 
 #[test]
@@ -116,7 +124,16 @@ fn an_address_is_somebody_at_somewhere() {
     for good in ["a@b", "owner@localhost", "\u{e9}t\u{e9}@example.org"] {
         assert!(is_email(good), "{good}");
     }
-    for bad in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@b\n"] {
+    for bad in [
+        "",
+        "a",
+        "@b",
+        "a@",
+        "a@b@c",
+        "a b@c",
+        "a@b\n",
+        "a@b\u{202e}",
+    ] {
         assert!(!is_email(bad), "{bad:?}");
     }
 }

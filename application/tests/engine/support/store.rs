@@ -13,6 +13,7 @@ use hango_domain::run::{
 };
 use hango_domain::{OwnerId, RunId};
 use hango_ports::audit_store::NewAudit;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
@@ -151,8 +152,13 @@ impl Faulty {
 
 #[async_trait]
 impl RunStore for Faulty {
-    async fn accept(&self, new: NewRun, audit: NewAudit) -> Result<Accepted, RunStoreError> {
-        self.inner.accept(new, audit).await
+    async fn accept(
+        &self,
+        new: NewRun,
+        audit: NewAudit,
+        once: Option<IdempotencyKey>,
+    ) -> Result<Accepted, RunStoreError> {
+        self.inner.accept(new, audit, once).await
     }
 
     async fn find(&self, seen: Visibility, run: RunId) -> Result<Option<Run>, RunStoreError> {

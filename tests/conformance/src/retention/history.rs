@@ -185,6 +185,7 @@ impl<'a> History<'a> {
         prop_assert_eq!(
             pruned,
             Pruned {
+                answers: 0,
                 runs: gone.runs.len() as u64,
                 sessions: gone.sessions.len() as u64,
             }

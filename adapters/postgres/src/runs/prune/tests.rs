@@ -13,7 +13,7 @@ async fn what_others_have_locked_is_passed_over_and_nobody_is_waited_for() {
     fixture.session(&place.owner, place.agent.id).await;
     fixture.clock.advance(Retention::LEAST);
     let request = PruneRequest {
-        retention: Retention::new(Retention::LEAST).expect("long enough"),
+        retention: Retention::new(Retention::LEAST),
         rows: 1000,
     };
     let prune = async || {

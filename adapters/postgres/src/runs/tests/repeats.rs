@@ -51,7 +51,7 @@ async fn a_run_whose_acceptance_was_not_heard_is_accepted_once() {
     let audit = fixture.audit(&place.owner, "run.create", new.id.0);
 
     proxy.lose();
-    let accepted = fixture.stores.runs.accept(new.clone(), audit).await;
+    let accepted = fixture.stores.runs.accept(new.clone(), audit, None).await;
 
     assert!(!proxy.loses());
     assert_eq!(accepted.expect("it is repeated").run.id, new.id);

@@ -1,0 +1,89 @@
+//! The audit trail of the caller's tenant.
+
+use axum::Json;
+use axum::extract::State;
+use hango_application::use_cases::Action;
+use hango_domain::{ApiKeyId, AuditId, TenantId, TraceId, UserId};
+use hango_ports::audit_store::{AuditFilter, AuditRow};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::Api;
+use crate::auth::Authenticated;
+use crate::paging::ListBody;
+use crate::params::Params;
+use crate::problem::Problem;
+use crate::time::Time;
+
+/// A row of the trail.
+#[derive(Debug, Serialize)]
+pub(crate) struct AuditEventBody {
+    id: AuditId,
+    tenant_id: TenantId,
+    actor_id: Option<UserId>,
+    api_key_id: Option<ApiKeyId>,
+    action: String,
+    target_kind: String,
+    target_id: Option<Uuid>,
+    detail: Map<String, Value>,
+    trace_id: Option<TraceId>,
+    request_id: Option<String>,
+    status: u16,
+    at: Time,
+}
+
+/// `GET /v1/audit-events` — what was done in the tenant, and what was refused, newest first.
+pub(crate) async fn list(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    mut params: Params,
+) -> Result<Json<ListBody<AuditEventBody>>, Problem> {
+    let actions = Action::ALL.map(|action| (action.as_str(), action));
+    let action = params.word("action", &actions);
+    let filter = AuditFilter {
+        action: action.map(|action| action.as_str().to_owned()),
+        target_id: params.id("target_id"),
+        actor_id: params.id("actor_id"),
+    };
+    let paging = params.paging("audit-events")?;
+    let filter = params.input(filter);
+    let page = api
+        .use_cases
+        .audit_events(&caller, filter, paging.request())
+        .await?;
+    Ok(Json(paging.page(page)))
+}
+
+impl From<AuditRow> for AuditEventBody {
+    fn from(row: AuditRow) -> Self {
+        let AuditRow {
+            id,
+            tenant_id,
+            actor_id,
+            api_key_id,
+            action,
+            target_kind,
+            target_id,
+            detail,
+            trace_id,
+            request_id,
+            status,
+            at,
+        } = row;
+        Self {
+            id,
+            tenant_id,
+            actor_id,
+            api_key_id,
+            action,
+            target_kind,
+            target_id,
+            detail,
+            trace_id,
+            request_id,
+            status,
+            at: Time(at),
+        }
+    }
+}

@@ -1,0 +1,2 @@
+drop table idempotency_keys;
+drop function acting_key;
