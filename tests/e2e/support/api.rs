@@ -27,6 +27,8 @@ pub(crate) struct Answer {
     pub(crate) location: Option<String>,
     /// The header `Retry-After`.
     pub(crate) retry_after: Option<String>,
+    /// The header `Idempotency-Replayed`.
+    pub(crate) replayed: Option<String>,
     /// Its body; null if there is none.
     pub(crate) body: Value,
 }
@@ -69,6 +71,21 @@ impl Api {
         if !body.is_empty() {
             request = request.header("content-type", content_type).body(body);
         }
+        Answer::of(request.send().await?).await
+    }
+
+    /// `POST` with an `Idempotency-Key`.
+    pub(crate) async fn post_once(
+        &self,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<Answer, reqwest::Error> {
+        let mut request = self.client.post(format!("{}{path}", self.base));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        let request = request.header("idempotency-key", key).json(body);
         Answer::of(request.send().await?).await
     }
 
@@ -160,6 +177,7 @@ impl Answer {
         };
         let (content_type, location) = (header("content-type"), header("location"));
         let retry_after = header("retry-after");
+        let replayed = header("idempotency-replayed");
         let status = response.status().as_u16();
         let body = response.text().await?;
         Ok(Self {
@@ -167,6 +185,7 @@ impl Answer {
             content_type: content_type.unwrap_or_default(),
             location,
             retry_after,
+            replayed,
             body: serde_json::from_str(&body).unwrap_or(Value::String(body)),
         })
     }
