@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Quickstart(QuickstartArgs),
     /// Print the effective configuration, secrets masked, and where each value came from
     Config,
+    /// Print the API's description, OpenAPI 3.1
+    Openapi,
     /// Bring the schema up to date, or take steps of it back
     Migrate(MigrateArgs),
     /// Administer tenants, users and keys, straight on the store

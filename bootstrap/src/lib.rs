@@ -49,6 +49,12 @@ pub fn main(own: Own) -> ExitCode {
     // a second call could fail.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::read();
+    if let Command::Openapi = cli.command {
+        return match describe() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => failed(1, &error),
+        };
+    }
     let config = match configuration(cli.config.as_deref()) {
         Ok(config) => config,
         Err(error) => return failed(2, &error),
@@ -59,6 +65,13 @@ pub fn main(own: Own) -> ExitCode {
         Err(error) if error.is::<config::Problems>() => failed(2, &error),
         Err(error) => failed(1, &error),
     }
+}
+
+/// Prints the API's description, which no configuration changes.
+fn describe() -> anyhow::Result<()> {
+    let document = hango_http::document();
+    writeln!(io::stdout(), "{document:#}")?;
+    Ok(())
 }
 
 /// Does what the command line asks for; whether all went well that is not an error.
@@ -83,7 +96,7 @@ fn run(config: Config, own: Own, command: Command) -> anyhow::Result<bool> {
         .context("cannot start the runtime")?;
     runtime.block_on(async {
         match command {
-            Command::Config => {}
+            Command::Config | Command::Openapi => {}
             Command::Serve(args) => {
                 config.check_parts(args.no_workers, args.no_api)?;
                 let halves = Halves {

@@ -21,7 +21,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role.
+    /// Every role, from the most to the least that it may do.
     pub const ALL: [Self; 3] = [Self::Owner, Self::Admin, Self::Member];
 
     /// Whether the role sees and changes everything in its tenant.

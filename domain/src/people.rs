@@ -33,6 +33,9 @@ pub enum TenantStatus {
 }
 
 impl TenantStatus {
+    /// Every status.
+    pub const ALL: [Self; 2] = [Self::Active, Self::Suspended];
+
     /// The word of the HTTP contract and of the stores.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -99,6 +102,9 @@ pub enum UserStatus {
 }
 
 impl UserStatus {
+    /// Every status.
+    pub const ALL: [Self; 2] = [Self::Active, Self::Disabled];
+
     /// The word of the HTTP contract and of the stores.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -1,5 +1,7 @@
 //! Commands that end by themselves: configuration, administration, and what is refused.
 
+use serde_json::Value;
+
 use super::support::api::text;
 use super::support::home::{Home, KEY};
 use super::support::reply::Reply;
@@ -39,6 +41,20 @@ fn the_effective_configuration_shows_origins_and_no_secrets() {
     assert!(lease.contains("45s") && lease.ends_with("file"), "{lease}");
     let key = line("HANGO_BOOTSTRAP_API_KEY");
     assert!(key.ends_with("environment"), "{key}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_of_the_api_is_printed_as_it_is_served() {
+    let world = World::start(&[], |_| Reply::text("all done")).await;
+    let mut home = Home::of_server();
+    home.set("HANGO_RUN_WORKERS", "not a number");
+
+    let ended = home.run(&["openapi"]);
+
+    assert_eq!(ended.status, Some(0), "{}", ended.err);
+    let printed: Value = serde_json::from_str(&ended.out).expect("it is JSON");
+    let served = world.api.with_key(None).get("/openapi.json").await;
+    assert_eq!(printed, served.expect(200));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ mod fields;
 mod head;
 mod idempotency;
 mod json;
+mod openapi;
 mod operator;
 mod paging;
 mod params;
@@ -29,6 +30,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use hango_application::use_cases::{AdminToken, UseCases};
 
+pub use openapi::document;
 pub use rates::{RateLimits, Rates};
 pub use readiness::Readiness;
 pub use serve::{Limits, serve};
@@ -48,21 +50,23 @@ pub struct Api {
     pub admin_token: Option<AdminToken>,
 }
 
-/// The API's routes, and those that tell how the process is.
+/// The API's routes, those that tell how the process is, and the description of both.
 pub fn router(api: Api) -> Router {
-    let mut calls = routes::calls();
+    let (platform, mut calls, operator_calls, document) = openapi::described();
     if api.admin_token.is_some() {
-        calls = calls.merge(routes::operator_calls());
+        calls = calls.merge(operator_calls);
     }
     let calls = calls
         .route_layer(from_fn_with_state(api.clone(), refusals::record))
         .route_layer(from_fn_with_state(api.clone(), readiness::unless_starting));
-    enveloped(api, calls.merge(routes::platform()))
+    let pages = openapi::pages(&document);
+    enveloped(api, calls.merge(platform).merge(pages))
 }
 
 /// The routes that tell how the process is, where another one has the API.
 pub fn platform_router(api: Api) -> Router {
-    enveloped(api, routes::platform())
+    let (platform, ..) = openapi::described();
+    enveloped(api, platform)
 }
 
 /// What every answer has in common.

@@ -7,6 +7,7 @@ use hango_domain::Timestamp;
 use hango_ports::page::{Page, PageRequest, Position};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::problem::{Code, Problem};
@@ -23,7 +24,8 @@ pub(crate) struct Paging {
 }
 
 /// A piece of a list, as callers see it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = List)]
 pub(crate) struct ListBody<T> {
     data: Vec<T>,
     next_cursor: Option<String>,

@@ -15,9 +15,12 @@ use axum::response::{IntoResponse, Response};
 use hango_application::use_cases::{Fault, Unauthenticated, UseCaseError};
 use hango_ports::StoreFailure;
 use http::{HeaderValue, StatusCode, header};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa::openapi::schema::Schema;
 
 use crate::head::{MAX_HEAD, MAX_HEADERS, Refusal};
+use crate::openapi::schema;
 use crate::rates::TooMany;
 
 /// Seconds after which a caller may try again what could not be done now.
@@ -31,6 +34,44 @@ pub(crate) struct Problem {
     faults: Vec<Fault>,
     /// For the log only.
     cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// A problem as it is written down.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem, example = json!({
+    "type": "urn:hango:problem:validation", "title": "Validation failed", "status": 422,
+    "code": "validation", "detail": "1 field is not acceptable", "request_id": "018f…",
+    "errors": [{"pointer": "/tools/0", "code": "unknown_tool", "detail": "no tool named \"shell\" is registered"}]
+}))]
+pub(crate) struct ProblemBody<'a> {
+    /// `urn:hango:problem:` and the code.
+    r#type: String,
+    /// For people.
+    title: &'static str,
+    status: u16,
+    /// For programs; stable.
+    #[schema(schema_with = Code::schema)]
+    code: &'static str,
+    /// For people: this occurrence.
+    detail: &'a str,
+    request_id: &'a str,
+    /// Everything that is wrong with what was sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<Entry<'a>>,
+}
+
+/// One thing that is wrong with what was sent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ProblemEntry)]
+pub(crate) struct Entry<'a> {
+    /// Where, as a JSON pointer into the body, or `/query/…` or `/header/…`.
+    pointer: &'a str,
+    /// For programs.
+    #[schema(schema_with = schema::fault_code)]
+    code: &'static str,
+    /// For people.
+    detail: &'a str,
 }
 
 /// The closed list of what can go wrong; documented with the API.
@@ -65,6 +106,36 @@ pub(crate) enum Code {
 }
 
 impl Code {
+    /// Every code.
+    pub(crate) const ALL: [Self; 26] = [
+        Self::MalformedJson,
+        Self::InvalidCursor,
+        Self::MalformedRequest,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::SlugTaken,
+        Self::EmailTaken,
+        Self::LastOwner,
+        Self::AgentArchived,
+        Self::SessionBusy,
+        Self::RunEnded,
+        Self::IdempotencyInFlight,
+        Self::VersionMismatch,
+        Self::BodyTooLarge,
+        Self::UnsupportedMediaType,
+        Self::Validation,
+        Self::IdempotencyKeyReused,
+        Self::TooManyQueuedRuns,
+        Self::RateLimited,
+        Self::HeadersTooLarge,
+        Self::Internal,
+        Self::Unavailable,
+        Self::InsufficientStorage,
+    ];
+
     /// Its status, its word for programs, and its title for people.
     const fn row(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
@@ -130,8 +201,27 @@ impl Code {
         }
     }
 
+    fn schema() -> Schema {
+        schema::words(Self::ALL.map(Self::word))
+    }
+
+    /// Its status.
+    pub(crate) const fn status(self) -> StatusCode {
+        self.row().0
+    }
+
+    /// Its word for programs.
+    pub(crate) const fn word(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Its title for people.
+    pub(crate) const fn title(self) -> &'static str {
+        self.row().2
+    }
+
     /// Whether it is worth trying again soon, unchanged.
-    const fn passes(self) -> bool {
+    pub(crate) const fn passes(self) -> bool {
         matches!(
             self,
             Self::IdempotencyInFlight
@@ -191,25 +281,20 @@ impl Problem {
             let cause = self.cause.as_deref().map(chain);
             tracing::error!(request_id, code, cause, "{}", self.detail);
         }
-        let mut body = json!({
-            "type": format!("urn:hango:problem:{code}"),
-            "title": title,
-            "status": status.as_u16(),
-            "code": code,
-            "detail": self.detail,
-            "request_id": request_id,
+        let errors = self.faults.iter().map(|fault| Entry {
+            pointer: &fault.pointer,
+            code: fault.code.as_str(),
+            detail: &fault.detail,
         });
-        if !self.faults.is_empty() {
-            let entries = self.faults.iter().map(|fault| {
-                let Fault {
-                    pointer,
-                    code,
-                    detail,
-                } = fault;
-                json!({"pointer": pointer, "code": code.as_str(), "detail": detail})
-            });
-            body["errors"] = entries.collect();
-        }
+        let body = ProblemBody {
+            r#type: format!("urn:hango:problem:{code}"),
+            title,
+            status: status.as_u16(),
+            code,
+            detail: &self.detail,
+            request_id,
+            errors: errors.collect(),
+        };
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.remove(header::CONTENT_LENGTH);
@@ -222,7 +307,8 @@ impl Problem {
         if self.code.passes() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
         }
-        *response.body_mut() = Body::from(body.to_string());
+        let text = serde_json::to_vec(&body).expect("a problem is JSON");
+        *response.body_mut() = Body::from(text);
         response
     }
 }

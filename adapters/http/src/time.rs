@@ -3,9 +3,11 @@
 use chrono::{DateTime, SecondsFormat};
 use hango_domain::Timestamp;
 use serde::{Serialize, Serializer};
+use utoipa::ToSchema;
 
 /// A moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, ToSchema)]
+#[schema(value_type = String, format = DateTime)]
 pub(crate) struct Time(pub(crate) Timestamp);
 
 impl Serialize for Time {

@@ -49,6 +49,21 @@ pub enum FaultCode {
 }
 
 impl FaultCode {
+    /// Every code.
+    pub const ALL: [Self; 11] = [
+        Self::Required,
+        Self::InvalidType,
+        Self::InvalidFormat,
+        Self::OutOfRange,
+        Self::InvalidText,
+        Self::UnknownField,
+        Self::UnknownAgent,
+        Self::UnknownTool,
+        Self::UnknownProvider,
+        Self::LimitTooLarge,
+        Self::Empty,
+    ];
+
     /// The word of the HTTP contract.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

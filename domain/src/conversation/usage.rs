@@ -91,6 +91,16 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Every reason.
+    pub const ALL: [Self; 6] = [
+        Self::EndTurn,
+        Self::ToolUse,
+        Self::MaxTokens,
+        Self::StopSequence,
+        Self::Refusal,
+        Self::PauseTurn,
+    ];
+
     /// The word of the HTTP contract and of the stores.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -184,6 +184,11 @@ pub enum TodoStatus {
     Completed,
 }
 
+impl TodoStatus {
+    /// Every status.
+    pub const ALL: [Self; 3] = [Self::Pending, Self::InProgress, Self::Completed];
+}
+
 /// What follows a completed turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AfterTurn {

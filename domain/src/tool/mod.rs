@@ -36,6 +36,11 @@ pub enum Idempotency {
     Unsafe,
 }
 
+impl Idempotency {
+    /// Every class.
+    pub const ALL: [Self; 3] = [Self::Safe, Self::Keyed, Self::Unsafe];
+}
+
 /// What came of a call.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {

@@ -8,12 +8,15 @@ use hango_domain::people::{Tenant, TenantStatus};
 use hango_ports::identity_store::Credential;
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::keys::NewKeyBody;
 use super::users::UserBody;
 use crate::Api;
 use crate::body::JsonBody;
 use crate::fields::{fields, text, word};
+use crate::openapi::requests::{self, Piece};
+use crate::openapi::schema;
 use crate::operator::Operator;
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
@@ -26,25 +29,34 @@ const STATUSES: &[(&str, TenantStatus)] = &[
 ];
 
 /// A tenant.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Tenant)]
 pub(crate) struct TenantBody {
+    #[schema(value_type = Uuid)]
     id: TenantId,
     slug: String,
     name: String,
+    #[schema(schema_with = schema::tenant_status)]
     status: TenantStatus,
     created_at: Time,
     updated_at: Time,
 }
 
 /// A tenant that was just made, with its owner and his key.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = TenantWithOwner)]
 pub(crate) struct NewTenantBody {
     tenant: TenantBody,
     owner: UserBody,
     api_key: NewKeyBody,
 }
 
-/// `POST /v1/admin/tenants` — makes a tenant with its owner and his first key.
+/// Makes a tenant with its owner and his first key.
+#[utoipa::path(
+    post, path = "/v1/admin/tenants", tag = "Operator", operation_id = "create_tenant",
+    request_body = requests::NewTenant,
+    responses((status = 201, description = "The tenant, its owner, and his key with its text.", body = NewTenantBody)),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     Operator(request): Operator,
@@ -77,7 +89,12 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(body)))
 }
 
-/// `GET /v1/admin/tenants` — tenants, newest first.
+/// Tenants, newest first.
+#[utoipa::path(
+    get, path = "/v1/admin/tenants", tag = "Operator", operation_id = "list_tenants",
+    params(Piece),
+    responses((status = 200, body = ListBody<TenantBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     _: Operator,
@@ -89,7 +106,13 @@ pub(crate) async fn list(
     Ok(Json(paging.page(page)))
 }
 
-/// `PATCH /v1/admin/tenants/{tenant}` — suspends a tenant, or lets it work again.
+/// Suspends a tenant, or lets it work again.
+#[utoipa::path(
+    patch, path = "/v1/admin/tenants/{tenant}", tag = "Operator", operation_id = "update_tenant",
+    params(("tenant" = Uuid, Path, description = "The tenant.")),
+    request_body = requests::TenantChange,
+    responses((status = 200, body = TenantBody)),
+)]
 pub(crate) async fn update(
     State(api): State<Api>,
     Operator(request): Operator,

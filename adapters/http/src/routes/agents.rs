@@ -11,21 +11,27 @@ use hango_ports::page::Page;
 use http::{HeaderMap, StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::envelope::only;
 use crate::fields::{Fields, Place, count, fields, list as items, number, object, text};
+use crate::openapi::requests::{self, Piece};
+use crate::openapi::schema;
 use crate::paging::ListBody;
 use crate::params::{Params, PathAgent};
 use crate::problem::Problem;
 use crate::time::Time;
 
 /// An agent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Agent)]
 pub(crate) struct AgentBody {
+    #[schema(value_type = Uuid)]
     id: AgentId,
+    #[schema(value_type = Uuid)]
     tenant_id: TenantId,
     slug: String,
     name: String,
@@ -38,8 +44,11 @@ pub(crate) struct AgentBody {
     max_tokens: Option<u32>,
     temperature: Option<f64>,
     limits: LimitsBody,
+    #[schema(schema_with = schema::middleware)]
     middleware: layers::Settings,
+    #[schema(schema_with = schema::object)]
     metadata: Map<String, Value>,
+    #[schema(value_type = Uuid)]
     created_by: UserId,
     created_at: Time,
     updated_at: Time,
@@ -47,14 +56,20 @@ pub(crate) struct AgentBody {
 }
 
 /// An agent's own limits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Limits)]
 pub(crate) struct LimitsBody {
     max_iterations: Option<u32>,
     tool_timeout_ms: Option<u64>,
     run_deadline_ms: Option<u64>,
 }
 
-/// `POST /v1/agents` — makes an agent.
+/// Makes an agent.
+#[utoipa::path(
+    post, path = "/v1/agents", tag = "Agents", operation_id = "create_agent",
+    request_body = requests::NewAgent,
+    responses((status = 201, body = AgentBody, headers(("location" = String, description = "Where it is.")))),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -75,7 +90,12 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], body))
 }
 
-/// `GET /v1/agents` — the tenant's agents, newest first.
+/// The tenant's agents, newest first.
+#[utoipa::path(
+    get, path = "/v1/agents", tag = "Agents", operation_id = "list_agents",
+    params(Piece, ("include_archived" = Option<bool>, Query, description = "Archived ones too.")),
+    responses((status = 200, body = ListBody<AgentBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -100,7 +120,12 @@ pub(crate) async fn list(
     Ok(Json(paging.page::<AgentBody, AgentBody>(page)))
 }
 
-/// `GET /v1/agents/{agent}` — one agent, archived ones too.
+/// One agent, archived ones too.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent}", tag = "Agents", operation_id = "read_agent",
+    params(("agent" = String, Path, description = "Its id or slug.")),
+    responses((status = 200, body = AgentBody)),
+)]
 pub(crate) async fn read(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -112,7 +137,13 @@ pub(crate) async fn read(
     Ok(Json(AgentBody::of(&api, agent)))
 }
 
-/// `PATCH /v1/agents/{agent}` — changes what is given; with `If-Match`, only that version.
+/// Changes what is given; with `If-Match`, only that version.
+#[utoipa::path(
+    patch, path = "/v1/agents/{agent}", tag = "Agents", operation_id = "update_agent",
+    params(("agent" = String, Path, description = "Its id or slug."), ("if-match" = Option<String>, Header, description = "Only this version, in quotes: `\"3\"`.")),
+    request_body = requests::AgentChange,
+    responses((status = 200, body = AgentBody)),
+)]
 pub(crate) async fn update(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -134,7 +165,12 @@ pub(crate) async fn update(
     Ok(Json(AgentBody::of(&api, agent)))
 }
 
-/// `DELETE /v1/agents/{agent}` — archives an agent.
+/// Archives an agent.
+#[utoipa::path(
+    delete, path = "/v1/agents/{agent}", tag = "Agents", operation_id = "archive_agent",
+    params(("agent" = String, Path, description = "Its id or slug.")),
+    responses((status = 204)),
+)]
 pub(crate) async fn archive(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

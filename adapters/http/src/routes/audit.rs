@@ -7,33 +7,50 @@ use hango_domain::{ApiKeyId, AuditId, TenantId, TraceId, UserId};
 use hango_ports::audit_store::{AuditFilter, AuditRow};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::Api;
 use crate::auth::Authenticated;
+use crate::openapi::requests::Piece;
+use crate::openapi::schema;
 use crate::paging::ListBody;
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::time::Time;
 
 /// A row of the trail.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditEvent)]
 pub(crate) struct AuditEventBody {
+    #[schema(value_type = Uuid)]
     id: AuditId,
+    #[schema(value_type = Uuid)]
     tenant_id: TenantId,
+    /// Null when an operator acted.
+    #[schema(value_type = Option<Uuid>)]
     actor_id: Option<UserId>,
+    #[schema(value_type = Option<Uuid>)]
     api_key_id: Option<ApiKeyId>,
     action: String,
     target_kind: String,
     target_id: Option<Uuid>,
+    #[schema(schema_with = schema::object)]
     detail: Map<String, Value>,
+    #[schema(value_type = Option<String>)]
     trace_id: Option<TraceId>,
     request_id: Option<String>,
+    /// That of the answer: a refusal leaves a row too.
     status: u16,
     at: Time,
 }
 
-/// `GET /v1/audit-events` — what was done in the tenant, and what was refused, newest first.
+/// What was done in the tenant, and what was refused, newest first.
+#[utoipa::path(
+    get, path = "/v1/audit-events", tag = "People", operation_id = "list_audit_events",
+    params(Piece, ("action" = Option<String>, Query, description = "Only this action."), ("target_id" = Option<Uuid>, Query, description = "Only what was done to this."), ("actor_id" = Option<Uuid>, Query, description = "Only what this user did.")),
+    responses((status = 200, body = ListBody<AuditEventBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

@@ -6,30 +6,44 @@ use hango_application::use_cases::{ProviderInfo, ToolInfo};
 use hango_domain::tool::{Idempotency, ToolDef};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
+use crate::openapi::requests::Piece;
+use crate::openapi::schema;
 use crate::paging::ListBody;
 use crate::params::Params;
 use crate::problem::Problem;
 
 /// A registered tool.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Tool)]
 pub(crate) struct ToolBody {
     name: String,
     description: String,
+    /// A JSON Schema of its arguments.
+    #[schema(schema_with = schema::object)]
     parameters: Value,
+    /// What may happen to a call that a crash left in doubt.
+    #[schema(schema_with = schema::idempotency)]
     idempotency: Idempotency,
 }
 
 /// A configured provider.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Provider)]
 pub(crate) struct ProviderBody {
     name: String,
     kind: String,
 }
 
-/// `GET /v1/tools` — every tool that an agent can name.
+/// Every tool that an agent can name.
+#[utoipa::path(
+    get, path = "/v1/tools", tag = "Agents", operation_id = "list_tools",
+    params(Piece),
+    responses((status = 200, body = ListBody<ToolBody>)),
+)]
 pub(crate) async fn tools(
     State(api): State<Api>,
     _: Authenticated,
@@ -40,7 +54,12 @@ pub(crate) async fn tools(
     Ok(Json(paging.slice(api.use_cases.catalog().tools.clone())))
 }
 
-/// `GET /v1/providers` — the configured providers.
+/// The configured providers.
+#[utoipa::path(
+    get, path = "/v1/providers", tag = "Agents", operation_id = "list_providers",
+    params(Piece),
+    responses((status = 200, body = ListBody<ProviderBody>)),
+)]
 pub(crate) async fn providers(
     State(api): State<Api>,
     _: Authenticated,

@@ -7,21 +7,27 @@ use hango_domain::people::ApiKey;
 use hango_domain::{ApiKeyId, TenantId, UserId};
 use http::StatusCode;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::fields::{id, moment, text};
+use crate::openapi::requests::{self, Piece};
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::time::Time;
 
 /// A key, without its secret.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKey)]
 pub(crate) struct ApiKeyBody {
+    #[schema(value_type = Uuid)]
     id: ApiKeyId,
+    #[schema(value_type = Uuid)]
     tenant_id: TenantId,
+    #[schema(value_type = Uuid)]
     user_id: UserId,
     name: String,
     prefix: String,
@@ -32,14 +38,21 @@ pub(crate) struct ApiKeyBody {
 }
 
 /// A key that was just made, with its whole text. Without `Debug`, so that it is shown to nobody else.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = ApiKeyWithText)]
 pub(crate) struct NewKeyBody {
     #[serde(flatten)]
     api_key: ApiKeyBody,
+    /// The whole text.
     key: String,
 }
 
-/// `POST /v1/api-keys` — makes a key.
+/// Makes a key.
+#[utoipa::path(
+    post, path = "/v1/api-keys", tag = "People", operation_id = "create_api_key",
+    request_body = requests::NewApiKey,
+    responses((status = 201, description = "The key with its text, which is shown this once.", body = NewKeyBody)),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -55,7 +68,12 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(made.into())))
 }
 
-/// `GET /v1/api-keys` — the keys that the caller sees, newest first.
+/// The keys that the caller sees, newest first.
+#[utoipa::path(
+    get, path = "/v1/api-keys", tag = "People", operation_id = "list_api_keys",
+    params(Piece),
+    responses((status = 200, body = ListBody<ApiKeyBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -67,7 +85,12 @@ pub(crate) async fn list(
     Ok(Json(paging.page(page)))
 }
 
-/// `DELETE /v1/api-keys/{key}` — revokes a key.
+/// Revokes a key.
+#[utoipa::path(
+    delete, path = "/v1/api-keys/{key}", tag = "People", operation_id = "revoke_api_key",
+    params(("key" = Uuid, Path, description = "The key.")),
+    responses((status = 204)),
+)]
 pub(crate) async fn revoke(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

@@ -3,6 +3,7 @@
 use axum::Json;
 use hango_ports::identity_store::Credential;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::admin::TenantBody;
 use super::keys::ApiKeyBody;
@@ -12,14 +13,19 @@ use crate::params::Params;
 use crate::problem::Problem;
 
 /// The caller, with all that was asked to let him in.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Me)]
 pub(crate) struct MeBody {
     user: UserBody,
     tenant: TenantBody,
     api_key: ApiKeyBody,
 }
 
-/// `GET /v1/me` — who the caller is.
+/// Who the caller is.
+#[utoipa::path(
+    get, path = "/v1/me", tag = "People", operation_id = "read_me",
+    responses((status = 200, body = MeBody)),
+)]
 pub(crate) async fn read(
     Authenticated(caller): Authenticated,
     params: Params,

@@ -10,33 +10,51 @@ use hango_ports::session_store::MessageQuery;
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::fields::{Fields, Place, fields, list as items, text};
 use crate::idempotency::{self, KeyHeader};
+use crate::openapi::requests::{self, Piece};
+use crate::openapi::schema;
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
 use crate::time::Time;
 
 /// A message.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Message)]
 pub(crate) struct MessageBody {
+    #[schema(value_type = Uuid)]
     id: MessageId,
+    #[schema(value_type = Uuid)]
     session_id: SessionId,
+    #[schema(value_type = Option<Uuid>)]
     run_id: Option<RunId>,
+    /// Its place in the session: 1, 2, 3 … without gaps.
     seq: u64,
+    #[schema(schema_with = schema::speaker)]
     role: Role,
+    #[schema(schema_with = schema::content)]
     content: Vec<Block>,
+    #[schema(schema_with = schema::stop_reason)]
     stop_reason: Option<StopReason>,
+    #[schema(schema_with = schema::usage_of_message)]
     usage: Option<Usage>,
+    /// Whether it is what was left of a broken answer, which no provider is ever sent.
     partial: bool,
     created_at: Time,
 }
 
-/// `GET /v1/sessions/{session}/messages` — messages, oldest first.
+/// Messages, oldest first.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/messages", tag = "Sessions", operation_id = "list_messages",
+    params(("session" = Uuid, Path, description = "The session."), Piece, ("run_id" = Option<Uuid>, Query, description = "Only those of this run."), ("after_seq" = Option<u64>, Query, description = "Only those behind this number.")),
+    responses((status = 200, body = ListBody<MessageBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -56,8 +74,13 @@ pub(crate) async fn list(
     Ok(Json(body))
 }
 
-/// `POST /v1/sessions/{session}/messages` — appends a user's message without a run. With an
-/// `Idempotency-Key`, once.
+/// Appends a user's message without a run.
+#[utoipa::path(
+    post, path = "/v1/sessions/{session}/messages", tag = "Sessions", operation_id = "append_message",
+    params(("session" = Uuid, Path, description = "The session.")),
+    request_body = requests::NewMessage,
+    responses((status = 201, body = MessageBody)),
+)]
 pub(crate) async fn append(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

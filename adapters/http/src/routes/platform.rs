@@ -2,20 +2,36 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::problem::Problem;
 
-/// `GET /healthz` — 200 while the process lives.
-pub(crate) async fn health() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+/// How the process is.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Status)]
+pub(crate) struct StatusBody {
+    status: &'static str,
 }
 
-/// `GET /readyz` — 200 when the process takes work, else the check that fails.
-pub(crate) async fn ready(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+/// 200 while the process lives.
+#[utoipa::path(
+    get, path = "/healthz", tag = "Platform", operation_id = "health",
+    responses((status = 200, body = StatusBody)),
+)]
+pub(crate) async fn health() -> Json<StatusBody> {
+    Json(StatusBody { status: "ok" })
+}
+
+/// 200 when the process takes work, else the check that fails.
+#[utoipa::path(
+    get, path = "/readyz", tag = "Platform", operation_id = "ready",
+    responses((status = 200, body = StatusBody)),
+)]
+pub(crate) async fn ready(State(api): State<Api>) -> Result<Json<StatusBody>, Problem> {
     match api.readiness.failing().await {
-        None => Ok(Json(json!({"status": "ready"}))),
+        None => Ok(Json(StatusBody { status: "ready" })),
         Some(check) => Err(Problem::not_ready(check)),
     }
 }

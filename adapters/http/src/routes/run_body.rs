@@ -9,32 +9,51 @@ use hango_domain::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
+use crate::openapi::schema;
 use crate::time::Time;
 
 /// A run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Run)]
 pub(crate) struct RunBody {
+    #[schema(value_type = Uuid)]
     id: RunId,
+    #[schema(value_type = Uuid)]
     tenant_id: TenantId,
+    #[schema(value_type = Uuid)]
     session_id: SessionId,
+    #[schema(value_type = Uuid)]
     agent_id: AgentId,
     agent_version: u32,
+    #[schema(value_type = Uuid)]
     created_by: UserId,
     lane: String,
+    #[schema(schema_with = schema::run_state)]
     state: RunStatus,
     resume_turn: u32,
     attempt: u32,
+    #[schema(schema_with = schema::content)]
     input: Vec<Block>,
+    #[schema(schema_with = schema::object)]
     metadata: Map<String, Value>,
+    #[schema(schema_with = schema::run_error)]
     error: Option<RunError>,
+    #[schema(schema_with = schema::stop_reason)]
     stop_reason: Option<StopReason>,
     iterations: u32,
+    #[schema(schema_with = schema::usage)]
     usage: Usage,
+    #[schema(schema_with = schema::usage)]
     usage_discarded: Usage,
+    #[schema(value_type = Option<Uuid>)]
     final_message_id: Option<MessageId>,
+    #[schema(schema_with = schema::todos)]
     todos: Vec<Todo>,
+    #[schema(value_type = String, pattern = "^[0-9a-f]{32}$")]
     trace_id: TraceId,
+    #[schema(value_type = String, pattern = "^[0-9a-f]{16}$")]
     span_id: SpanId,
     cancel_requested_at: Option<Time>,
     started_at: Option<Time>,
@@ -43,13 +62,16 @@ pub(crate) struct RunBody {
 }
 
 /// An entry of a run's journal.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ToolCall)]
 pub(crate) struct ToolCallBody {
+    #[schema(value_type = Uuid)]
     id: ToolCallId,
     tool_use_id: String,
     turn: u32,
     position: u32,
     name: String,
+    #[schema(schema_with = schema::call_state)]
     state: CallState,
     idempotency_key: String,
     executions: u32,

@@ -17,6 +17,7 @@ use crate::auth::Authenticated;
 use crate::body::{JsonBody, OptionalBody};
 use crate::fields::{object, word};
 use crate::idempotency::{self, KeyHeader};
+use crate::openapi::requests::{self, Filters, Piece};
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
@@ -31,9 +32,15 @@ const ON_BUSY: &[(&str, OnBusy)] = &[
 /// The longest time in milliseconds that a caller may wait for a run's end.
 const MAX_WAIT: u64 = 60_000;
 
-/// `POST /v1/sessions/{session}/runs` — accepts a run.
+/// Accepts a run.
 ///
-/// 202 with `Location`: the run is durable, not done. With an `Idempotency-Key`, once.
+/// 202 with `Location`: the run is durable, not done.
+#[utoipa::path(
+    post, path = "/v1/sessions/{session}/runs", tag = "Runs", operation_id = "create_run",
+    params(("session" = Uuid, Path, description = "The session.")),
+    request_body = requests::NewRun,
+    responses((status = 202, description = "Accepted: it is durable, not done.", body = RunBody, headers(("location" = String, description = "Where it is.")))),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -63,7 +70,12 @@ pub(crate) async fn create(
     ))
 }
 
-/// `GET /v1/runs/{run}` — one run; with `wait_ms`, as soon as it has ended or that time is over.
+/// One run; with `wait_ms`, as soon as it has ended or that time is over.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}", tag = "Runs", operation_id = "read_run",
+    params(("run" = Uuid, Path, description = "The run."), ("wait_ms" = Option<u32>, Query, maximum = 60000, description = "Answer as soon as the run has ended, or when this time is over.")),
+    responses((status = 200, body = RunBody)),
+)]
 pub(crate) async fn read(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -82,7 +94,12 @@ pub(crate) async fn read(
     Ok(Json(found?.into()))
 }
 
-/// `GET /v1/runs` — runs, newest first.
+/// Runs, newest first.
+#[utoipa::path(
+    get, path = "/v1/runs", tag = "Runs", operation_id = "list_runs",
+    params(Piece, Filters, ("session_id" = Option<Uuid>, Query, description = "Only those of this session.")),
+    responses((status = 200, body = ListBody<RunBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -98,7 +115,12 @@ pub(crate) async fn list(
     Ok(Json(paging.page(page)))
 }
 
-/// `GET /v1/sessions/{session}/runs` — a session's runs, newest first.
+/// A session's runs, newest first.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}/runs", tag = "Runs", operation_id = "list_runs_of_session",
+    params(("session" = Uuid, Path, description = "The session."), Piece, Filters, ("session_id" = Option<Uuid>, Query, description = "Only those of this session too.")),
+    responses((status = 200, body = ListBody<RunBody>)),
+)]
 pub(crate) async fn list_in_session(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -120,7 +142,12 @@ pub(crate) async fn list_in_session(
     Ok(Json(paging.page(page)))
 }
 
-/// `GET /v1/runs/{run}/tool-calls` — the journal, by turn and position.
+/// The journal, by turn and position.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}/tool-calls", tag = "Runs", operation_id = "list_tool_calls",
+    params(("run" = Uuid, Path, description = "The run."), Piece),
+    responses((status = 200, body = ListBody<ToolCallBody>)),
+)]
 pub(crate) async fn tool_calls(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -133,7 +160,12 @@ pub(crate) async fn tool_calls(
     Ok(Json(paging.slice(calls)))
 }
 
-/// `POST /v1/runs/{run}/cancel` — asks for a run's end.
+/// Asks for a run's end.
+#[utoipa::path(
+    post, path = "/v1/runs/{run}/cancel", tag = "Runs", operation_id = "cancel_run",
+    params(("run" = Uuid, Path, description = "The run.")),
+    responses((status = 202, body = RunBody)),
+)]
 pub(crate) async fn cancel(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

@@ -11,31 +11,45 @@ use hango_ports::session_store::SessionPatch;
 use http::{StatusCode, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::fields::{object, text};
 use crate::idempotency::{self, KeyHeader};
+use crate::openapi::requests::{self, Piece};
+use crate::openapi::schema;
 use crate::paging::ListBody;
 use crate::params::{Params, PathId, agent_ref};
 use crate::problem::Problem;
 use crate::time::Time;
 
 /// A session.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Session)]
 pub(crate) struct SessionBody {
+    #[schema(value_type = Uuid)]
     id: SessionId,
+    #[schema(value_type = Uuid)]
     tenant_id: TenantId,
+    #[schema(value_type = Uuid)]
     agent_id: AgentId,
+    #[schema(value_type = Uuid)]
     created_by: UserId,
     title: String,
+    #[schema(schema_with = schema::object)]
     metadata: Map<String, Value>,
     created_at: Time,
     updated_at: Time,
 }
 
-/// `POST /v1/sessions` — makes a session with an agent. With an `Idempotency-Key`, once.
+/// Makes a session with an agent.
+#[utoipa::path(
+    post, path = "/v1/sessions", tag = "Sessions", operation_id = "create_session",
+    request_body = requests::NewSession,
+    responses((status = 201, body = SessionBody, headers(("location" = String, description = "Where it is.")))),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -66,7 +80,12 @@ pub(crate) async fn create(
     ))
 }
 
-/// `GET /v1/sessions` — sessions, newest first.
+/// Sessions, newest first.
+#[utoipa::path(
+    get, path = "/v1/sessions", tag = "Sessions", operation_id = "list_sessions",
+    params(Piece, ("agent" = Option<String>, Query, description = "Only those with this agent, by id or slug."), ("created_by" = Option<Uuid>, Query, description = "Only those of this user.")),
+    responses((status = 200, body = ListBody<SessionBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -85,7 +104,12 @@ pub(crate) async fn list(
     Ok(Json(paging.page(page)))
 }
 
-/// `GET /v1/sessions/{session}` — one session.
+/// One session.
+#[utoipa::path(
+    get, path = "/v1/sessions/{session}", tag = "Sessions", operation_id = "read_session",
+    params(("session" = Uuid, Path, description = "The session.")),
+    responses((status = 200, body = SessionBody)),
+)]
 pub(crate) async fn read(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -97,7 +121,13 @@ pub(crate) async fn read(
     Ok(Json(session.into()))
 }
 
-/// `PATCH /v1/sessions/{session}` — changes what is given.
+/// Changes what is given.
+#[utoipa::path(
+    patch, path = "/v1/sessions/{session}", tag = "Sessions", operation_id = "update_session",
+    params(("session" = Uuid, Path, description = "The session.")),
+    request_body = requests::SessionChange,
+    responses((status = 200, body = SessionBody)),
+)]
 pub(crate) async fn update(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -116,7 +146,12 @@ pub(crate) async fn update(
     Ok(Json(session.into()))
 }
 
-/// `DELETE /v1/sessions/{session}` — removes a session and all that is under it.
+/// Removes a session and all that is under it.
+#[utoipa::path(
+    delete, path = "/v1/sessions/{session}", tag = "Sessions", operation_id = "delete_session",
+    params(("session" = Uuid, Path, description = "The session.")),
+    responses((status = 204)),
+)]
 pub(crate) async fn delete(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

@@ -8,9 +8,11 @@ use hango_domain::conversation::Usage;
 use hango_domain::{AgentId, UserId};
 use hango_ports::usage_store::{UsageGroup, UsageKey, UsageSum};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
+use crate::openapi::{requests, schema};
 use crate::params::Params;
 use crate::problem::Problem;
 use crate::time::Time;
@@ -22,7 +24,8 @@ const GROUPS: &[(&str, UsageGroup)] = &[
 ];
 
 /// What the runs of a period cost.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UsageReport)]
 pub(crate) struct UsageReportBody {
     from: Time,
     to: Time,
@@ -31,28 +34,40 @@ pub(crate) struct UsageReportBody {
 }
 
 /// What the runs of one group cost, or all.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UsageSum)]
 pub(crate) struct UsageSumBody {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Uuid, required = false)]
     agent_id: Option<AgentId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Uuid, required = false)]
     user_id: Option<UserId>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = Date, required = false)]
     day: Option<NaiveDate>,
     runs: RunCountsBody,
+    #[schema(schema_with = schema::usage)]
     usage: Usage,
+    #[schema(schema_with = schema::usage)]
     usage_discarded: Usage,
 }
 
 /// How runs ended.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RunCounts)]
 pub(crate) struct RunCountsBody {
     succeeded: u64,
     failed: u64,
     cancelled: u64,
 }
 
-/// `GET /v1/usage` — what the tenant's runs cost that were created in a period and have ended.
+/// What the tenant's runs cost that were created in a period and have ended.
+#[utoipa::path(
+    get, path = "/v1/usage", tag = "Runs", operation_id = "read_usage",
+    params(requests::Period),
+    responses((status = 200, body = UsageReportBody)),
+)]
 pub(crate) async fn read(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

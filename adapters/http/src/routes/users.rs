@@ -10,11 +10,14 @@ use hango_domain::{TenantId, UserId};
 use hango_ports::identity_store::UserPatch;
 use http::{StatusCode, header};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::Api;
 use crate::auth::Authenticated;
 use crate::body::JsonBody;
 use crate::fields::{text, word};
+use crate::openapi::requests::{self, Piece};
+use crate::openapi::schema;
 use crate::paging::ListBody;
 use crate::params::{Params, PathId};
 use crate::problem::Problem;
@@ -32,19 +35,29 @@ const STATUSES: &[(&str, UserStatus)] = &[
 ];
 
 /// A user.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = User)]
 pub(crate) struct UserBody {
+    #[schema(value_type = Uuid)]
     id: UserId,
+    #[schema(value_type = Uuid)]
     tenant_id: TenantId,
     email: String,
     name: String,
+    #[schema(schema_with = schema::role)]
     role: Role,
+    #[schema(schema_with = schema::user_status)]
     status: UserStatus,
     created_at: Time,
     updated_at: Time,
 }
 
-/// `POST /v1/users` — adds a user.
+/// Adds a user.
+#[utoipa::path(
+    post, path = "/v1/users", tag = "People", operation_id = "create_user",
+    request_body = requests::NewUser,
+    responses((status = 201, body = UserBody, headers(("location" = String, description = "Where it is.")))),
+)]
 pub(crate) async fn create(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -62,7 +75,12 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], body))
 }
 
-/// `GET /v1/users` — the users that the caller sees, newest first.
+/// The users that the caller sees, newest first.
+#[utoipa::path(
+    get, path = "/v1/users", tag = "People", operation_id = "list_users",
+    params(Piece),
+    responses((status = 200, body = ListBody<UserBody>)),
+)]
 pub(crate) async fn list(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -74,7 +92,12 @@ pub(crate) async fn list(
     Ok(Json(paging.page(page)))
 }
 
-/// `GET /v1/users/{user}` — one user.
+/// One user.
+#[utoipa::path(
+    get, path = "/v1/users/{user}", tag = "People", operation_id = "read_user",
+    params(("user" = Uuid, Path, description = "The user.")),
+    responses((status = 200, body = UserBody)),
+)]
 pub(crate) async fn read(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,
@@ -86,7 +109,13 @@ pub(crate) async fn read(
     Ok(Json(user.into()))
 }
 
-/// `PATCH /v1/users/{user}` — changes what is given.
+/// Changes what is given.
+#[utoipa::path(
+    patch, path = "/v1/users/{user}", tag = "People", operation_id = "update_user",
+    params(("user" = Uuid, Path, description = "The user.")),
+    request_body = requests::UserChange,
+    responses((status = 200, body = UserBody)),
+)]
 pub(crate) async fn update(
     State(api): State<Api>,
     Authenticated(caller): Authenticated,

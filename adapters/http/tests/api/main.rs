@@ -14,6 +14,7 @@ mod hostile;
 mod idempotency;
 mod keys;
 mod lists;
+mod openapi;
 mod operators;
 mod rates;
 mod runs;
