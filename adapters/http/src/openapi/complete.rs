@@ -56,6 +56,23 @@ fn one(path: &str, method: &str, operation: &mut Map<String, Value>) {
     if method == "post" && refusals::takes_idempotency_key(path) {
         add_parameter(operation, idempotency_key());
     }
+    for parameter in operation
+        .get_mut("parameters")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        // It is left out, or text that says something.
+        if let Some(Value::Array(types)) = parameter["schema"].get("type").cloned() {
+            parameter["schema"]["type"] = types
+                .into_iter()
+                .find(|it| it != "null")
+                .unwrap_or_default();
+        }
+        if parameter["schema"]["type"] == "string" {
+            parameter["schema"]["minLength"] = 1.into();
+        }
+    }
     let mut problems: BTreeMap<StatusCode, Vec<Code>> = BTreeMap::new();
     for code in codes(path, is_call, operation) {
         problems.entry(code.status()).or_default().push(code);

@@ -137,12 +137,16 @@ pub(crate) struct NewAgent {
     #[schema(min_length = 1)]
     model: String,
     /// Its name for people; the slug, if it is left out.
+    #[schema(nullable = false)]
     name: Option<String>,
     /// What it is for.
+    #[schema(nullable = false)]
     description: Option<String>,
     /// What every conversation begins with.
+    #[schema(nullable = false)]
     system_prompt: Option<String>,
     /// Names of `GET /v1/tools`; every one, if there is none.
+    #[schema(nullable = false)]
     tools: Option<Vec<String>>,
     /// The most tokens of an answer; null leaves it to the provider.
     #[schema(minimum = 1)]
@@ -150,7 +154,9 @@ pub(crate) struct NewAgent {
     /// Null leaves it to the provider.
     #[schema(minimum = 0.0, maximum = 2.0)]
     temperature: Option<f64>,
+    #[schema(nullable = false)]
     limits: Option<NewLimits>,
+    #[schema(nullable = false)]
     middleware: Option<NewMiddleware>,
     /// The callers' own data.
     #[schema(schema_with = schema::object)]
@@ -163,16 +169,22 @@ pub(crate) struct NewAgent {
 #[schema(example = json!({"model": "demo", "limits": {"max_iterations": 5}}))]
 pub(crate) struct AgentChange {
     /// One of `GET /v1/providers`.
+    #[schema(nullable = false)]
     provider: Option<String>,
     /// The model, in its provider's spelling.
+    #[schema(nullable = false)]
     model: Option<String>,
     /// Its name for people.
+    #[schema(nullable = false)]
     name: Option<String>,
     /// What it is for.
+    #[schema(nullable = false)]
     description: Option<String>,
     /// What every conversation begins with.
+    #[schema(nullable = false)]
     system_prompt: Option<String>,
     /// Names of `GET /v1/tools`; every one, if there is none.
+    #[schema(nullable = false)]
     tools: Option<Vec<String>>,
     /// The most tokens of an answer; null leaves it to the provider.
     #[schema(minimum = 1)]
@@ -180,7 +192,9 @@ pub(crate) struct AgentChange {
     /// Null leaves it to the provider.
     #[schema(minimum = 0.0, maximum = 2.0)]
     temperature: Option<f64>,
+    #[schema(nullable = false)]
     limits: Option<NewLimits>,
+    #[schema(nullable = false)]
     middleware: Option<NewMiddleware>,
     /// The callers' own data, whole.
     #[schema(schema_with = schema::object)]
@@ -206,7 +220,9 @@ pub(crate) struct NewLimits {
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewMiddleware {
+    #[schema(nullable = false)]
     todo: Option<TodoSettings>,
+    #[schema(nullable = false)]
     repeat_call: Option<RepeatCallSettings>,
 }
 
@@ -215,6 +231,7 @@ pub(crate) struct NewMiddleware {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TodoSettings {
     /// Whether it is there.
+    #[schema(nullable = false)]
     enabled: Option<bool>,
 }
 
@@ -223,9 +240,10 @@ pub(crate) struct TodoSettings {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RepeatCallSettings {
     /// Whether it is there.
+    #[schema(nullable = false)]
     enabled: Option<bool>,
     /// The equal call from which on none is made.
-    #[schema(minimum = 2, maximum = 1000)]
+    #[schema(nullable = false, minimum = 2, maximum = 1000)]
     threshold: Option<u32>,
 }
 
@@ -237,6 +255,7 @@ pub(crate) struct NewSession {
     /// An agent's id or slug.
     agent: String,
     /// Its name for people.
+    #[schema(nullable = false)]
     title: Option<String>,
     /// The callers' own data.
     #[schema(schema_with = schema::object)]
@@ -249,6 +268,7 @@ pub(crate) struct NewSession {
 #[schema(example = json!({"title": "Later steps"}))]
 pub(crate) struct SessionChange {
     /// Its name for people.
+    #[schema(nullable = false)]
     title: Option<String>,
     /// The callers' own data, whole.
     #[schema(schema_with = schema::object)]
