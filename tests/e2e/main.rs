@@ -18,6 +18,7 @@ mod http_fetch;
 mod idempotency;
 mod layers;
 mod limits;
+mod matrix;
 mod people;
 mod pooler;
 mod quickstart;
