@@ -138,7 +138,10 @@ impl People {
         let operator = owner.with_key(Some(ADMIN.1));
         let tenant = json!({"name": "Other", "slug": "other",
                             "owner": {"email": "owner@example.org", "name": "Other"}});
-        let made = operator.post("/v1/admin/tenants", &tenant).await.expect(201);
+        let made = operator
+            .post("/v1/admin/tenants", &tenant)
+            .await
+            .expect(201);
         let stranger = owner.with_key(made["api_key"]["key"].as_str());
         let mut strangers = vec![stranger.clone()];
         for role in ["admin", "member"] {
@@ -182,7 +185,8 @@ impl People {
         let email = format!("target{count}@example.org");
         Some(match name {
             "agent" => {
-                let agent = json!({"slug": format!("target-{count}"), "provider": "openai", "model": "m"});
+                let agent =
+                    json!({"slug": format!("target-{count}"), "provider": "openai", "model": "m"});
                 text(&self.owner.post("/v1/agents", &agent).await.expect(201)["id"])
             }
             "session" => self.member.open_session().await,
@@ -208,7 +212,12 @@ impl People {
 }
 
 /// Performs an operation on that target; what must be unique is made so.
-async fn perform(api: &Api, operation: &Operation, target: Option<&str>, count: &mut u32) -> Answer {
+async fn perform(
+    api: &Api,
+    operation: &Operation,
+    target: Option<&str>,
+    count: &mut u32,
+) -> Answer {
     *count += 1;
     let path = match (operation.path.split_once('{'), target) {
         (Some((before, rest)), Some(target)) => {
@@ -284,7 +293,12 @@ async fn row_holds(people: &People, operation: &Operation, who: Who, count: &mut
         }
     }
     let operators = who == Who::Operator;
-    let tenants = [&people.owner, &people.admin, &people.member, &people.another];
+    let tenants = [
+        &people.owner,
+        &people.admin,
+        &people.member,
+        &people.another,
+    ];
     if operators {
         for caller in tenants.into_iter().chain(&people.strangers) {
             let answer = perform(caller, operation, targets[0], count).await;
@@ -293,7 +307,11 @@ async fn row_holds(people: &People, operation: &Operation, who: Who, count: &mut
     }
     if real.is_some() {
         let asked = tenants.into_iter().chain(&people.strangers);
-        let asked: Vec<&Api> = if operators { vec![&people.operator] } else { asked.collect() };
+        let asked: Vec<&Api> = if operators {
+            vec![&people.operator]
+        } else {
+            asked.collect()
+        };
         let missing = told(perform(asked[0], operation, Some(NOBODYS), count).await);
         assert_eq!(missing.0, 404, "{id} {missing:?}");
         for caller in asked {

@@ -50,7 +50,11 @@ pub(super) fn complete(document: &mut Value) {
 fn one(path: &str, method: &str, operation: &mut Map<String, Value>) {
     let is_call = path.starts_with("/v1/");
     if is_call {
-        let scheme = if path.starts_with("/v1/admin/") { "operator" } else { "key" };
+        let scheme = if path.starts_with("/v1/admin/") {
+            "operator"
+        } else {
+            "key"
+        };
         operation.insert("security".to_owned(), json!([{scheme: []}]));
     }
     if method == "post" && refusals::takes_idempotency_key(path) {

@@ -15,9 +15,15 @@ const OF: &[(&str, &[Code])] = &[
     ("create_agent", &[Forbidden, SlugTaken]),
     ("update_agent", &[Forbidden, VersionMismatch]),
     ("archive_agent", &[Forbidden]),
-    ("create_session", &[AgentArchived, IdempotencyInFlight, IdempotencyKeyReused]),
+    (
+        "create_session",
+        &[AgentArchived, IdempotencyInFlight, IdempotencyKeyReused],
+    ),
     ("delete_session", &[SessionBusy]),
-    ("append_message", &[SessionBusy, IdempotencyInFlight, IdempotencyKeyReused]),
+    (
+        "append_message",
+        &[SessionBusy, IdempotencyInFlight, IdempotencyKeyReused],
+    ),
     (
         "create_run",
         &[

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use http::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Server};
+use hango_domain::access::Role;
+
+use crate::support::{ADMIN_TOKEN, Answer, Server};
 
 /// An operation of the description.
 struct Operation {
@@ -42,15 +44,31 @@ fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     reference.map_or(value, |at| document.pointer(at).unwrap())
 }
 
+impl Operation {
+    /// What opens it.
+    fn key<'s>(&self, server: &'s Server) -> &'s str {
+        match self.path.strip_prefix("/v1/admin/") {
+            Some(_) => ADMIN_TOKEN,
+            None => &server.owner,
+        }
+    }
+}
+
 /// Paths of things that are there.
-async fn places(server: &Server) -> [(&'static str, String); 3] {
+async fn places(server: &Server) -> [(&'static str, String); 6] {
     let session = server.owners_session().await;
     let run = server.run(&server.owner, &session).await;
     let id = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+    let ada = server.another("ada@example.com", Role::Member).await;
+    let me = server.get(&ada, "/v1/me").await.body;
+    let named = |what: &str| me[what]["id"].as_str().unwrap().to_owned();
     [
         ("{agent}", "helper".to_owned()),
         ("{session}", id(&session)),
         ("{run}", id(&run)),
+        ("{user}", named("user")),
+        ("{key}", named("api_key")),
+        ("{tenant}", named("tenant")),
     ]
 }
 
@@ -122,7 +140,7 @@ async fn a_body_is_read_as_it_is_described() {
         let at = at(&places, &operation.path);
         let send = async |body: Value| {
             let call = server.call(operation.method.clone(), &at);
-            call.key(&server.owner).json(&body).send().await
+            call.key(operation.key(&server)).json(&body).send().await
         };
 
         // No field is of this type, so that nothing is done.
@@ -133,7 +151,7 @@ async fn a_body_is_read_as_it_is_described() {
         all.insert("nobody_knows".to_owned(), odd.clone());
         all.remove("metadata");
         let known = unknown(&send(all.into()).await);
-        let nested = ["/limits/is", "/middleware/is"].map(str::to_owned);
+        let nested = ["/limits/is", "/middleware/is", "/owner/is"].map(str::to_owned);
         let known: Vec<_> = known.iter().filter(|it| !nested.contains(it)).collect();
         assert_eq!(known, ["/nobody_knows"], "{}", operation.path);
 
@@ -169,8 +187,11 @@ async fn an_example_of_a_body_is_one_that_is_taken() {
         if operation.path == "/v1/agents" {
             example["slug"] = "another".into();
         }
+        if operation.path == "/v1/admin/tenants" {
+            example["slug"] = "new".into();
+        }
         let call = server.call(operation.method.clone(), &at(&places, &operation.path));
-        let answer = call.key(&server.owner).json(&example).send().await;
+        let answer = call.key(operation.key(&server)).json(&example).send().await;
         assert!(answer.status.is_success(), "{} {answer:?}", operation.path);
     }
 }
@@ -194,7 +215,7 @@ async fn a_query_is_read_as_it_is_described() {
         if !operation.described["requestBody"].is_null() {
             call = call.json(&json!({"nobody_knows_either": 1}));
         }
-        let answer = call.key(&server.owner).send().await;
+        let answer = call.key(operation.key(&server)).send().await;
         let unknown = unknown(&answer);
         let of_the_query: Vec<_> = unknown
             .iter()
