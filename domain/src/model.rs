@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::conversation::{
-    Block, Message, ProviderData, StopReason, Usage, is_blank, json_bytes,
-};
+use crate::conversation::{Block, Message, ProviderData, StopReason, Usage, is_blank, json_bytes};
 use crate::tool::ToolDef;
 use crate::{AgentId, RunId, RunTrace, SessionId, TenantId};
 
@@ -37,9 +35,10 @@ impl ModelCall {
     pub fn text_bytes(&self) -> usize {
         let system = self.system.iter().map(|block| block.text.len());
         let said = self.messages.iter().flat_map(|message| &message.content);
-        let tools = self.tools.iter().map(|tool| {
-            tool.name.len() + tool.description.len() + json_bytes(&tool.parameters)
-        });
+        let tools = self
+            .tools
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + json_bytes(&tool.parameters));
         system.chain(said.map(Block::text_bytes)).chain(tools).sum()
     }
 }

@@ -109,10 +109,9 @@ impl ModelHandler for StreamedModel {
         shown.flush();
         let arriving = self.arriving().take();
         let outcome = match (received, arriving) {
-            (Ok(()), Some(arriving)) => arriving
-                .answer
-                .finish()
-                .map(|reply| reply.with_usage(sent)),
+            (Ok(()), Some(arriving)) => {
+                arriving.answer.finish().map(|reply| reply.with_usage(sent))
+            }
             (Err(failure), Some(arriving)) => Err(ModelFailure {
                 partial: arriving.answer.partial(),
                 usage: arriving.usage,
