@@ -24,7 +24,10 @@ macro_rules! sums {
 pub(crate) const SUM: &str = concat!(
     "select key, count(*) filter (where state = 'succeeded') as succeeded, \
          count(*) filter (where state = 'failed') as failed, \
-         count(*) filter (where state = 'cancelled') as cancelled",
+         count(*) filter (where state = 'cancelled') as cancelled, \
+         count(*) filter (where (usage ->> 'estimated')::boolean) as usage_guesses, \
+         count(*) filter (where (usage_discarded ->> 'estimated')::boolean) \
+             as usage_discarded_guesses",
     sums!(
         usage.input_tokens,
         usage.output_tokens,

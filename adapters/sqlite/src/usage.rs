@@ -39,7 +39,9 @@ impl UsageStore for SqliteStore {
                  when 'day' then cast(created_at / 86400000000 as text)
              end as key,
              sum(state = 'succeeded') as succeeded, sum(state = 'failed') as failed, \
-             sum(state = 'cancelled') as cancelled",
+             sum(state = 'cancelled') as cancelled, \
+             coalesce(sum(usage ->> '$.estimated'), 0) as usage_guesses, \
+             coalesce(sum(usage_discarded ->> '$.estimated'), 0) as usage_discarded_guesses",
             halves!(
                 usage.input_tokens,
                 usage.output_tokens,

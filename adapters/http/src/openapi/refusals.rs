@@ -1,6 +1,10 @@
 //! What only some operations refuse, by their ids. What all of a kind refuse is added by rule.
 
-use crate::problem::Code::{self, *};
+use crate::problem::Code::{
+    self, AgentArchived, EmailTaken, Forbidden, IdempotencyInFlight, IdempotencyKeyReused,
+    LastOwner, NotFound, RunEnded, SessionBusy, SlugTaken, TooManyQueuedRuns, Unavailable,
+    VersionMismatch,
+};
 
 /// An operation's own problems.
 const OF: &[(&str, &[Code])] = &[

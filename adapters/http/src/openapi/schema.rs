@@ -23,7 +23,7 @@ fn of(shape: Value) -> Schema {
 }
 
 /// A shape, or nothing.
-fn nullable(shape: Schema) -> Schema {
+fn nullable(shape: &Schema) -> Schema {
     of(json!({"oneOf": [{"type": "null"}, shape]}))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn speaker() -> Schema {
 }
 
 pub(crate) fn stop_reason() -> Schema {
-    nullable(words(StopReason::ALL))
+    nullable(&words(StopReason::ALL))
 }
 
 /// What is wrong with a part of what was sent.
@@ -71,7 +71,7 @@ pub(crate) fn fault_code() -> Schema {
 
 /// Why a run failed.
 pub(crate) fn run_error() -> Schema {
-    nullable(of(json!({
+    nullable(&of(json!({
         "type": "object",
         "required": ["code", "message"],
         "properties": {
@@ -103,7 +103,7 @@ pub(crate) fn usage() -> Schema {
 
 /// The cost of a message; none for a user's.
 pub(crate) fn usage_of_message() -> Schema {
-    nullable(usage())
+    nullable(&usage())
 }
 
 /// A run's plan.

@@ -233,9 +233,8 @@ async fn the_page_shows_the_document_and_loads_nothing_from_elsewhere() {
 
     assert_eq!(page.status, StatusCode::OK);
     let links = page.text.split(['"', '\'']);
-    let links: Vec<_> = links
-        .filter(|it| it.ends_with(".js") || it.ends_with(".css"))
-        .collect();
+    let is_asset = |link: &&str| matches!(link.rsplit_once('.'), Some((_, "js" | "css")));
+    let links: Vec<_> = links.filter(is_asset).collect();
     assert!(links.len() >= 2, "{}", page.text);
     for link in links {
         let path = format!("/docs/{}", link.trim_start_matches("./"));

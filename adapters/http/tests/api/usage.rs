@@ -20,6 +20,7 @@ async fn worked() -> Server {
             output_tokens: 20,
             cache_read_tokens: 30,
             cache_write_tokens: 5,
+            estimated: false,
         },
         usage_discarded: Usage {
             input_tokens: 7,

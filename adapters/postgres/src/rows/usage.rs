@@ -13,7 +13,9 @@ macro_rules! read {
     ($columns:ident, $usage:ident { $($tokens:ident),* }) => {
         Usage {$(
             $tokens: $columns.form(concat!(stringify!($usage), "_", stringify!($tokens)))?,
-        )*}
+        )*
+            estimated: $columns.big_number::<u64>(concat!(stringify!($usage), "_guesses"))? > 0,
+        }
     };
 }
 

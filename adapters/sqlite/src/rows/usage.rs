@@ -19,7 +19,9 @@ macro_rules! whole {
                 concat!(stringify!($usage), "_", stringify!($tokens), "_high"),
                 concat!(stringify!($usage), "_", stringify!($tokens), "_low"),
             )?,
-        )*}
+        )*
+            estimated: $columns.number::<u64>(concat!(stringify!($usage), "_guesses"))? > 0,
+        }
     };
 }
 
