@@ -92,8 +92,6 @@ pub fn mend_json(json: &str) -> Cow<'_, str> {
         match (escaped_unit(json, at), escaped_unit(json, at + 6)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
             (Some(0xd800..=0xdfff), _) => {
-                // It will be as long as what it mends; nothing, if that is known.
-                mended.reserve_exact(json.len() - mended.len());
                 mended.push_str(&json[copied..at]);
                 mended.push_str("\\ufffd");
                 at += 6;

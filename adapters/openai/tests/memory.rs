@@ -56,7 +56,7 @@ fn of_chat() -> Vec<Flood> {
         [
             one(delta("\"content\":\"")),
             two_mib("x"),
-            one("\\ud83d\"}}]}\n\n"),
+            one("\\n\"}}]}\n\n"),
         ]
     };
     vec![
@@ -110,7 +110,7 @@ fn of_responses() -> Vec<Flood> {
         ))
     };
     let text = format!("{small}{}\"}}\n\n", "x".repeat(100));
-    let large = || [one(small), two_mib("x"), one("\\ud83d\"}\n\n")];
+    let large = || [one(small), two_mib("x"), one("\\n\"}\n\n")];
     vec![
         Flood::fails(
             "responses: text in small deltas",

@@ -12,7 +12,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::conversation::Usage;
-use hango_domain::json;
 use hango_domain::text::append;
 use hango_provider_http::{error_of, text};
 use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Visitor};
@@ -23,9 +22,8 @@ use serde_json::{Value, json};
 /// The most elements that a list may have.
 const MAX_LIST: usize = 256;
 
-/// The most bytes of JSON that are small, and what they may take of memory.
+/// The most bytes of JSON of which it does not matter how much memory they become.
 const SMALL: usize = 64 << 10;
-const MAX_SMALL: usize = 512 << 10;
 
 /// How much is kept of what should be small and is not.
 const BEGINNING: usize = 2 << 10;
@@ -333,7 +331,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
 
 /// A value that should be small; the beginning of its text if it is not.
 fn small(json: &str) -> Value {
-    let value = (json.len() <= SMALL).then(|| json::read(json, MAX_SMALL).ok());
+    let value = (json.len() <= SMALL).then(|| serde_json::from_str(json).ok());
     let beginning = || &json[..json.floor_char_boundary(BEGINNING)];
     value.flatten().unwrap_or_else(|| beginning().into())
 }

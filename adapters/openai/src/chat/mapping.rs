@@ -8,6 +8,7 @@
 
 use hango_domain::conversation::{ProviderData, StopReason};
 use hango_domain::model::{ModelFailure, ModelFailureKind, Stop, StreamEvent};
+use hango_domain::text::mend_json;
 use hango_provider_http::{Dialect, Event, Flow, Origin};
 use serde_json::json;
 
@@ -86,7 +87,8 @@ impl Mapping {
     }
 
     fn chunk(&mut self, json: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|error| {
+        let mended = mend_json(json);
+        let chunk: Chunk<'_> = serde_json::from_str(&mended).map_err(|error| {
             let what = if error.is_data() {
                 "an event that is no completion"
             } else {
@@ -94,7 +96,7 @@ impl Mapping {
             };
             self.origin.garbled(what, json)
         })?;
-        if let Some(payload) = chunk.error(json) {
+        if let Some(payload) = chunk.error(&mended) {
             return Err(self.origin.reported(&payload));
         }
         let usage = chunk.usage();

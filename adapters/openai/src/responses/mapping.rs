@@ -7,6 +7,7 @@
 
 use hango_domain::conversation::{StopReason, Usage};
 use hango_domain::model::{ModelFailure, Stop, StreamEvent};
+use hango_domain::text::mend_json;
 use hango_provider_http::{Dialect, Event, Flow, Origin};
 use serde_json::Value;
 
@@ -54,7 +55,8 @@ impl Dialect for Mapping {
 
 impl Mapping {
     fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
-        match Frame::read(event.name.as_deref(), &event.data)? {
+        let json = mend_json(&event.data);
+        match Frame::read(event.name.as_deref(), &json)? {
             Frame::Begins { index, item } => self.items.begin(index, item)?,
             Frame::Adds(addition) => self.items.add(addition, out)?,
             Frame::Arguments(done) => self.items.arguments(done)?,
@@ -70,7 +72,8 @@ impl Mapping {
     }
 
     fn read_whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
-        let (status, response) = Response::read(body)?;
+        let json = mend_json(body);
+        let (status, response) = Response::read(&json)?;
         self.ends(status, &response, out)
     }
 
