@@ -22,11 +22,10 @@ use self::input::read_input;
 use crate::conversation::{Block, ProviderData, StopReason, UniqueIds, Usage, is_blank};
 use crate::json;
 use crate::model::{ModelFailure, ModelFailureKind, ModelReply, Stop, StreamEvent};
-use crate::text::{append, truncate};
+use crate::text::truncate;
 
 /// How many bytes an answer may have unless something else is [said](Accumulator::with_limit).
-/// While a text grows, it is there twice.
-pub const MAX_ANSWER_BYTES: usize = (2 << 20) + (256 << 10);
+pub const MAX_ANSWER_BYTES: usize = 7 << 18;
 
 /// How many tools an answer may ask for.
 pub const MAX_TOOL_CALLS: usize = 64;
@@ -190,16 +189,16 @@ impl Accumulator {
     }
 
     fn take(&mut self, event: StreamEvent) -> Result<(), Nonsense> {
-        self.weigh(bytes_of(&event))?;
+        self.weigh(event.bytes())?;
         match event {
             StreamEvent::Text { index, text: more } => match self.open(index, Draft::text)? {
-                Draft::Text { text, .. } => append(text, &more),
+                Draft::Text { text, .. } => text.push_str(&more),
                 Draft::Thinking { .. } | Draft::Call { .. } | Draft::Whole(_) => {
                     return Err(Nonsense::OtherKind(index));
                 }
             },
             StreamEvent::Thinking { index, text } => {
-                append(self.open_thinking(index)?.0, &text);
+                self.open_thinking(index)?.0.push_str(&text);
             }
             StreamEvent::Signature { index, signature } => {
                 *self.open_thinking(index)?.1 = signature;
@@ -223,7 +222,7 @@ impl Accumulator {
                 self.begin(index, Draft::call(id, name))?;
             }
             StreamEvent::ToolInput { index, json: more } => match self.begun(index)? {
-                Draft::Call { json, .. } => append(json, &more),
+                Draft::Call { json, .. } => json.push_str(&more),
                 Draft::Text { .. } | Draft::Thinking { .. } | Draft::Whole(_) => {
                     return Err(Nonsense::OtherKind(index));
                 }
@@ -317,9 +316,10 @@ impl Accumulator {
                 Draft::Call {
                     id,
                     name,
-                    json,
+                    mut json,
                     attached,
                 } => {
+                    json.shrink_to_fit();
                     let id = if id.is_empty() {
                         ids.claim(&format!("{}_{index}", self.prefix))
                     } else {
@@ -387,22 +387,6 @@ fn calls_decide(reason: StopReason, has_calls: bool) -> StopReason {
             | StopReason::PauseTurn,
             false,
         ) => reason,
-    }
-}
-
-/// What an event adds to the answer.
-fn bytes_of(event: &StreamEvent) -> usize {
-    match event {
-        StreamEvent::Text { text, .. } | StreamEvent::Thinking { text, .. } => text.len(),
-        StreamEvent::Signature { signature, .. } => signature.len(),
-        StreamEvent::RedactedThinking { data, .. } => data.len(),
-        StreamEvent::ToolUse { id, name, .. } => id.len() + name.len(),
-        StreamEvent::ToolInput { json, .. } => json.len(),
-        StreamEvent::Provider { data, .. } | StreamEvent::Attach { data, .. } => {
-            data.provider.len() + data.model.len() + json::weight(&data.data)
-        }
-        StreamEvent::Stop(Stop::Unsupported(reason)) => reason.len(),
-        StreamEvent::Usage(_) | StreamEvent::Stop(Stop::Answer(_) | Stop::ContextExceeded) => 0,
     }
 }
 

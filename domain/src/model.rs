@@ -7,6 +7,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::conversation::{Block, Message, ProviderData, StopReason, Usage, is_blank, json_bytes};
+use crate::json;
 use crate::tool::ToolDef;
 use crate::{AgentId, RunId, RunTrace, SessionId, TenantId};
 
@@ -253,6 +254,25 @@ pub enum StreamEvent {
     Usage(Usage),
     /// Why the model stopped. Without it a stream is not complete.
     Stop(Stop),
+}
+
+impl StreamEvent {
+    /// About how many bytes it adds to the answer.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text { text, .. } | Self::Thinking { text, .. } => text.len(),
+            Self::Signature { signature, .. } => signature.len(),
+            Self::RedactedThinking { data, .. } => data.len(),
+            Self::ToolUse { id, name, .. } => id.len() + name.len(),
+            Self::ToolInput { json, .. } => json.len(),
+            Self::Provider { data, .. } | Self::Attach { data, .. } => {
+                data.provider.len() + data.model.len() + json::weight(&data.data)
+            }
+            Self::Stop(Stop::Unsupported(reason)) => reason.len(),
+            Self::Usage(_) | Self::Stop(Stop::Answer(_) | Stop::ContextExceeded) => 0,
+        }
+    }
 }
 
 /// Why a model stopped, as its provider says.

@@ -17,9 +17,6 @@ use crate::conversation::{Block, ProviderData};
 /// Stands for a character that can't be kept.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// The least room that is made for more of a text.
-const MIN_ROOM: usize = 64;
-
 /// `text` with U+FFFD for each U+0000.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
@@ -63,22 +60,6 @@ pub fn truncate(text: &str, max_bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{kept}{}", note(total - kept.len())))
 }
 
-/// Adds `more` to a text that grows piece by piece. Room for what comes next is a sixteenth of it,
-/// where a `String` by itself would double.
-pub fn append(text: &mut String, more: &str) {
-    text.reserve_exact(room(text.len(), text.capacity(), more.len()));
-    text.push_str(more);
-}
-
-/// How much room something of that length and capacity should be given for `more` of it; see [`append`].
-#[must_use]
-pub fn room(length: usize, capacity: usize, more: usize) -> usize {
-    if capacity - length >= more {
-        return 0;
-    }
-    more.max(length / 16).max(MIN_ROOM)
-}
-
 /// `json` with the escape of U+FFFD for each escape of half a surrogate pair, so that it can be parsed.
 ///
 /// `json` is JSON text; if it is not, neither is what comes back.
@@ -92,6 +73,8 @@ pub fn mend_json(json: &str) -> Cow<'_, str> {
         match (escaped_unit(json, at), escaped_unit(json, at + 6)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
             (Some(0xd800..=0xdfff), _) => {
+                // What takes an escape's place is as long.
+                mended.reserve_exact(json.len() - mended.len());
                 mended.push_str(&json[copied..at]);
                 mended.push_str("\\ufffd");
                 at += 6;
@@ -274,23 +257,6 @@ mod tests {
         assert_eq!(mend(r#""\\ud83d \"é\"""#), r#""\\ud83d \"é\"""#);
         assert_eq!(mend("\\"), "\\");
         assert_eq!(mend("\\é"), "\\é");
-    }
-
-    #[test]
-    fn a_text_that_grows_piece_by_piece_has_little_room() {
-        let mut text = String::new();
-        let mut moves = 0;
-        while text.len() < 1 << 20 {
-            let before = text.capacity();
-            append(&mut text, "piece");
-            moves += usize::from(text.capacity() > before);
-            assert!(text.capacity() - text.len() <= MIN_ROOM.max(text.len() / 16));
-        }
-
-        assert_eq!(text, "piece".repeat(text.len() / 5));
-        assert!(moves < 200, "{moves}");
-        append(&mut text, &"more".repeat(1 << 20));
-        assert_eq!(text.capacity(), text.len());
     }
 
     proptest! {

@@ -16,7 +16,6 @@ use std::mem;
 use hango_domain::conversation::ProviderData;
 use hango_domain::json;
 use hango_domain::model::StreamEvent;
-use hango_domain::text::append;
 use serde_json::{Map, Value};
 
 use crate::frame::Wrong;
@@ -94,9 +93,13 @@ impl Blocks {
         self.hold(0)
     }
 
+    /// What all open blocks hold back, as it is counted.
+    pub(crate) fn held(&self) -> usize {
+        self.open.values().map(|open| open.weight).sum()
+    }
+
     fn hold(&self, more: usize) -> Result<(), Wrong> {
-        let held: usize = self.open.values().map(|open| open.weight).sum();
-        if held.saturating_add(more) > MAX_HELD {
+        if self.held().saturating_add(more) > MAX_HELD {
             return Err(HOLDS_TOO_MUCH);
         }
         Ok(())
@@ -181,7 +184,7 @@ impl Blocks {
         open.weight += more;
         match (&mut open.kind, kind.as_str()) {
             (Kind::Kept { input, .. }, "input_json_delta") => {
-                append(input, &required(&mut delta, "partial_json")?);
+                input.push_str(&required(&mut delta, "partial_json")?);
             }
             (Kind::Kept { block, .. }, _) => merge(block, delta),
             (Kind::Text, "text_delta") => {

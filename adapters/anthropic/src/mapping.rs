@@ -67,6 +67,10 @@ impl Dialect for Mapping {
     fn is_stopped(&self) -> bool {
         self.stopped
     }
+
+    fn held(&self) -> usize {
+        self.blocks.held()
+    }
 }
 
 impl Mapping {

@@ -1,7 +1,6 @@
 //! The members of a block, or of a delta, as they are taken out, put together and weighed.
 
 use hango_domain::json::{self, Unreadable};
-use hango_domain::text::append;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
@@ -52,7 +51,7 @@ pub(crate) fn merge(block: &mut Map<String, Value>, delta: Map<String, Value>) {
                 free.insert(more);
             }
             Entry::Occupied(mut taken) => match (taken.get_mut(), more) {
-                (Value::String(text), Value::String(more)) => append(text, &more),
+                (Value::String(text), Value::String(more)) => text.push_str(&more),
                 (Value::Array(list), Value::Array(more)) => list.extend(more),
                 (value, more) => *value = more,
             },

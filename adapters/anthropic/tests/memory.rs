@@ -2,7 +2,7 @@
 //! there is one test in it.
 
 use hango_anthropic::AnthropicProvider;
-use hango_provider_http::testing::flood::{self, FOR_EVER, Flood, Meter};
+use hango_provider_http::testing::flood::{self, ANSWER, FOR_EVER, Flood, LONG, Meter};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -42,9 +42,9 @@ fn many(text: &str, times: usize) -> (String, usize) {
     (text.to_owned(), times)
 }
 
-/// As often as makes two MiB.
-fn two_mib(text: &str) -> (String, usize) {
-    many(text, (2 << 20) / text.len())
+/// As often as makes an event that is nearly too long.
+fn long(text: &str) -> (String, usize) {
+    many(text, (LONG - 200) / text.len())
 }
 
 /// A block begins: what stands before the text of its members.
@@ -63,15 +63,15 @@ fn delta(index: u32, members: &str) -> String {
     format!("{before},\"delta\":{{{members}")
 }
 
-const TO_READ: &str = "sent an event that takes more than 2176 KiB to read";
+const TO_READ: &str = "sent an event that takes more than 1984 KiB to read";
 const HELD: &str = "sent an event that brings more than 512 KiB of what waits";
-const ANSWER: &str = "the answer has more than 2359296 bytes";
+const TOO_MUCH: &str = "the answer has more than 1835008 bytes";
 
 /// More values than their text.
 fn values() -> Vec<Flood> {
     let kept = |index| start(index, "\"type\":\"future\",\"x\":");
     let of_values = |name, value: &str, before: &str| {
-        let body = [one(before), two_mib(value), one("0]}}\n\n")];
+        let body = [one(before), long(value), one("0]}}\n\n")];
         Flood::fails(name, TO_READ, body)
     };
     vec![
@@ -104,8 +104,8 @@ fn values() -> Vec<Flood> {
         ),
         Flood::fails(
             "values of a document",
-            "sent a document that takes more than 2176 KiB to read",
-            [one("{\"content\":["), two_mib("{},"), one("{}]}")],
+            "sent a document that takes more than 1984 KiB to read",
+            [one("{\"content\":["), long("{},"), one("{}]}")],
         )
         .as_document(),
     ]
@@ -118,7 +118,7 @@ fn waiting() -> Vec<Flood> {
         Flood::fails(
             "an unknown block",
             HELD,
-            [one(kept(0) + "\""), two_mib("x"), one("\\n\"}}\n\n")],
+            [one(kept(0) + "\""), long("x"), one("\\n\"}}\n\n")],
         ),
         Flood::fails(
             "many unknown blocks",
@@ -166,7 +166,7 @@ fn answers() -> Vec<Flood> {
     vec![
         Flood::fails(
             "many blocks",
-            ANSWER,
+            TOO_MUCH,
             [many(
                 &started(0, "\"type\":\"text\",\"text\":\"x\""),
                 FOR_EVER,
@@ -174,7 +174,7 @@ fn answers() -> Vec<Flood> {
         ),
         Flood::fails(
             "text in small deltas",
-            ANSWER,
+            TOO_MUCH,
             [
                 text(),
                 many(
@@ -185,10 +185,46 @@ fn answers() -> Vec<Flood> {
         ),
         Flood::fails(
             "text in large deltas",
-            ANSWER,
-            [text()].into_iter().chain(
-                (0..2).flat_map(|_| [one(&delta_of_text), two_mib("x"), one("\\n\"}}\n\n")]),
-            ),
+            "sent an answer of more than",
+            [text()].into_iter().chain((0..2).flat_map(|_| {
+                let half = many("x", LONG / 2 + 1000);
+                [one(&delta_of_text), half, one("\\n\"}}\n\n")]
+            })),
+        ),
+        Flood::fails(
+            "an event without end behind a long answer",
+            "sent an answer of more than",
+            [
+                text(),
+                many(
+                    &format!("{delta_of_text}{}\"}}}}\n\n", "x".repeat(100)),
+                    ANSWER / 100,
+                ),
+                one("data: "),
+                many("x", FOR_EVER),
+            ],
+        ),
+        Flood::fails(
+            "a long text behind many values",
+            "sent an event that lacks",
+            [
+                one("data: {\"type\":7,\"x\":["),
+                many("1,", 1000),
+                one("\""),
+                many("x", LONG - 3000),
+                one("\\n\"]}\n\n"),
+            ],
+        ),
+        Flood::fails(
+            "a long text behind as many values as are read",
+            "sent an event that lacks",
+            [
+                one("data: {\"type\":7,\"x\":["),
+                many("1,", 4000),
+                one("\""),
+                many("x", (LONG / 4 * 3)),
+                one("\\n\"]}\n\n"),
+            ],
         ),
         Flood::fails(
             "all that is allowed at once",
@@ -197,16 +233,16 @@ fn answers() -> Vec<Flood> {
                 text(),
                 many(
                     &format!("{delta_of_text}{}\\n\"}}}}\n\n", "x".repeat(10_000)),
-                    230,
+                    70,
                 ),
                 one(start(1, "\"type\":\"future\",\"x\":\"")),
                 many("x", 500 << 10),
                 one("\"}}\n\n"),
                 one("data: {\"type\":\"ping\",\"x\":\""),
-                two_mib("x"),
+                many("x", 500 << 10),
                 one("\\n\"}\n\n"),
                 one("data: {\"type\":\"content_block_delta\",\"x\":\""),
-                two_mib("x"),
+                many("x", 500 << 10),
                 one("\\n\"}\n\n"),
             ],
         ),
@@ -215,14 +251,14 @@ fn answers() -> Vec<Flood> {
             "the model stopped with xxx",
             [
                 one("data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\""),
-                two_mib("x"),
+                many("x", ANSWER - 200),
                 one("\\n\"}}\n\n"),
             ],
         ),
         Flood::fails(
             "the kind of an event",
             "that lacks what an event of its kind has",
-            [one("data: {\"type\":\""), two_mib("x"), one("\\n\"}\n\n")],
+            [one("data: {\"type\":\""), long("x"), one("\\n\"}\n\n")],
         ),
     ]
 }
@@ -239,7 +275,7 @@ fn legal() -> Vec<Flood> {
         [
             call(),
             one(piece + "{\\\"a\\\":["),
-            many(text, ((2 << 20) - 20) / text.len()),
+            many(text, (ANSWER - 20) / text.len()),
             one("0]}\"}}\n\n"),
             one(STOP),
         ]
@@ -247,21 +283,59 @@ fn legal() -> Vec<Flood> {
     let line = format!("\\\"{}\\\\n\\\",", "x".repeat(1 << 10));
     let small = delta(0, "\"type\":\"text_delta\",\"text\":\"") + &"x".repeat(100) + "\"}}\n\n";
     vec![
-        Flood::answers("t7 2 MiB of arguments in one delta", arguments(&line)),
+        Flood::answers(
+            "t7 nearly 2 MiB of arguments in one delta",
+            arguments(&line),
+        ),
+        Flood::answers("arguments that are one long text", arguments("x")),
+        Flood::answers(
+            "arguments that grow",
+            [
+                call(),
+                one(
+                    delta(0, "\"type\":\"input_json_delta\",\"partial_json\":\"")
+                        + "{\\\"a\\\":\\\"\"}}\n\n",
+                ),
+                many(
+                    &(delta(0, "\"type\":\"input_json_delta\",\"partial_json\":\"")
+                        + &"x".repeat(100)
+                        + "\"}}\n\n"),
+                    ANSWER / 100 - 1,
+                ),
+                one(
+                    delta(0, "\"type\":\"input_json_delta\",\"partial_json\":\"")
+                        + "\\\\n\\\"}\"}}\n\n",
+                ),
+                one(STOP),
+            ],
+        ),
+        Flood::answers(
+            "arguments that are encoded twice",
+            [
+                call(),
+                one(
+                    delta(0, "\"type\":\"input_json_delta\",\"partial_json\":\"")
+                        + "\\\"{\\\\\\\"a\\\\\\\":\\\\\\\"",
+                ),
+                many("x", ANSWER - 200),
+                one("\\\\\\\\n\\\\\\\"}\\\"\"}}\n\n"),
+                one(STOP),
+            ],
+        ),
         Flood::answers("arguments of more values than are read", arguments("1,")),
         Flood::answers(
             "an answer at the limit in small deltas",
             [
                 one(started(0, "\"type\":\"text\",\"text\":\"\"")),
-                many(&small, 23_000),
+                many(&small, ANSWER / 100),
                 one(STOP),
             ],
         ),
         Flood::answers(
-            "a document with 2 MiB of arguments",
+            "a document with nearly 2 MiB of arguments",
             [
                 one("{\"content\":[{\"type\":\"tool_use\",\"name\":\"f\",\"input\":{\"a\":\""),
-                two_mib("x"),
+                many("x", ANSWER - 200),
                 one("\\n\"}}],\"stop_reason\":\"tool_use\"}"),
             ],
         )

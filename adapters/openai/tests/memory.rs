@@ -2,7 +2,7 @@
 //! there is one test in it.
 
 use hango_openai::{Api, OpenAiProvider};
-use hango_provider_http::testing::flood::{self, FOR_EVER, Flood, Meter};
+use hango_provider_http::testing::flood::{self, ANSWER, FOR_EVER, Flood, LONG, Meter};
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -33,12 +33,17 @@ fn one(text: impl Into<String>) -> (String, usize) {
     (text.into(), 1)
 }
 
-/// As often as makes two MiB.
-fn two_mib(text: &str) -> (String, usize) {
-    (text.to_owned(), (2 << 20) / text.len())
+/// As often as makes an event that is nearly too long.
+fn long(text: &str) -> (String, usize) {
+    (text.to_owned(), (LONG - 200) / text.len())
 }
 
-const ANSWER: &str = "the answer has more than 2359296 bytes";
+/// As often as makes more than half of such an event.
+fn half(text: &str) -> (String, usize) {
+    (text.to_owned(), (LONG / 2 + 1000) / text.len())
+}
+
+const TOO_MUCH: &str = "the answer has more than 1835008 bytes";
 
 fn of_chat() -> Vec<Flood> {
     let delta = |members: &str| format!("data: {{\"choices\":[{{\"delta\":{{{members}");
@@ -55,31 +60,31 @@ fn of_chat() -> Vec<Flood> {
     let large = || {
         [
             one(delta("\"content\":\"")),
-            two_mib("x"),
+            half("x"),
             one("\\n\"}}]}\n\n"),
         ]
     };
     vec![
         Flood::fails(
             "chat: text in small deltas",
-            ANSWER,
+            TOO_MUCH,
             [(small.clone(), FOR_EVER)],
         ),
         Flood::fails(
             "chat: text in large deltas",
-            ANSWER,
+            "sent an answer of more than",
             large().into_iter().chain(large()),
         ),
         Flood::fails(
             "chat: values nobody reads and no end",
             "the stream ended before its stop reason",
-            [one("data: {\"x\":["), two_mib("{\"\":0},"), one("0]}\n\n")],
+            [one("data: {\"x\":["), long("{\"\":0},"), one("0]}\n\n")],
         ),
         Flood::answers(
-            "chat: t7 2 MiB of arguments in one delta",
+            "chat: t7 nearly 2 MiB of arguments in one delta",
             [
                 one(call("\"{\\\"a\\\":[")),
-                (line, ((2 << 20) - 200) / (1036)),
+                (line, (ANSWER - 200) / 1036),
                 one(format!("0]}}\"{end_of_call}")),
                 one(stop),
             ],
@@ -88,14 +93,70 @@ fn of_chat() -> Vec<Flood> {
             "chat: arguments as an object of many values",
             [
                 one(call("{\"a\":[")),
-                two_mib("1,"),
+                ("1,".to_owned(), ANSWER / 2 - 100),
                 one(format!("0]}}{end_of_call}")),
                 one(stop),
             ],
         ),
         Flood::answers(
             "chat: an answer at the limit in small deltas",
-            [(small, 23_000), one(stop)],
+            [(small, ANSWER / 100), one(stop)],
+        ),
+        Flood::fails(
+            "chat: a long text behind another",
+            "the stream ended before its stop reason",
+            [
+                one(delta("\"reasoning\":\"")),
+                half("x"),
+                one("\\n\",\"content\":[{\"text\":\""),
+                ("x".to_owned(), LONG / 2 - (80 << 10)),
+                one("\\n\"},{\"text\":\"x\"}]}}]}\n\n"),
+            ],
+        ),
+        Flood::fails(
+            "chat: text in two parts",
+            "the stream ended before its stop reason",
+            [
+                one(delta("\"content\":[{\"text\":\"")),
+                ("x".to_owned(), ANSWER - (64 << 10)),
+                one("\\n\"},{\"text\":\"x\"}]}}]}\n\n"),
+            ],
+        ),
+        Flood::fails(
+            "chat: thoughts within thoughts",
+            "the stream ended before its stop reason",
+            [
+                one(delta("\"content\":")),
+                ("[{\"thinking\":".to_owned(), 50_000),
+                one("[]"),
+                ("}]".to_owned(), 50_000),
+                one("}}]}\n\n"),
+            ],
+        ),
+        Flood::fails(
+            "chat: details that wait for the end",
+            "sent an answer of more than",
+            [(
+                delta("\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":\"")
+                    + &"x".repeat(100 << 10)
+                    + "\"}]}}]}\n\n",
+                64,
+            )],
+        ),
+        Flood::fails(
+            "chat: calls of many candidates",
+            "sent an event that is no completion",
+            [
+                one("data: {\"choices\":["),
+                (
+                    format!(
+                        "{{\"index\":1,\"delta\":{{\"tool_calls\":[{}{{}}]}}}},",
+                        "{},".repeat(255)
+                    ),
+                    256,
+                ),
+                one("{}]}\n\n"),
+            ],
         ),
     ]
 }
@@ -110,7 +171,10 @@ fn of_responses() -> Vec<Flood> {
         ))
     };
     let text = format!("{small}{}\"}}\n\n", "x".repeat(100));
-    let large = || [one(small), two_mib("x"), one("\\n\"}\n\n")];
+    let large = || [one(small), half("x"), one("\\n\"}\n\n")];
+    let arguments = "data: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":0,\"delta\":\"{\\\"a\\\":\\\"";
+    let done = "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\":\\\"";
+    let last = "data: {\"type\":\"response.completed\",\"response\":{}}\n\n";
     vec![
         Flood::fails(
             "responses: text in small deltas",
@@ -119,22 +183,50 @@ fn of_responses() -> Vec<Flood> {
         ),
         Flood::fails(
             "responses: text in large deltas",
-            "makes the answer too large",
+            "sent an answer of more than",
             [added("message")].into_iter().chain(large()).chain(large()),
         ),
         Flood::answers(
-            "responses: t7 2 MiB of arguments in one delta, and once more at the end",
+            "responses: t7 nearly 2 MiB of arguments in one delta",
             [
-                one(
-                    "data: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":0,\"delta\":\"{\\\"a\\\":\\\"",
-                ),
-                two_mib("x"),
-                one(
-                    "\\\"}\"}\n\ndata: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"{\\\"a\\\":\\\"",
-                ),
-                two_mib("x"),
-                one("\\\"}\"}}\n\ndata: {\"type\":\"response.completed\",\"response\":{}}\n\n"),
+                one(arguments),
+                ("x".to_owned(), ANSWER - 200),
+                one("\\n\\\"}\"}\n\n"),
+                added("function_call"),
+                one(last),
             ],
+        ),
+        Flood::answers(
+            "responses: half as much, and once more at the end",
+            [
+                one(arguments),
+                ("x".to_owned(), ANSWER / 2),
+                one(format!("\\\"}}\"}}\n\n{done}")),
+                ("x".to_owned(), ANSWER / 2),
+                one(format!("\\\"}}\"}}}}\n\n{last}")),
+            ],
+        ),
+        Flood::fails(
+            "responses: arguments once more that do not fit",
+            "sent an answer of more than",
+            [
+                one(arguments),
+                ("x".to_owned(), ANSWER - 200),
+                one(format!("\\\"}}\"}}\n\n{done}")),
+                ("x".to_owned(), ANSWER - 200),
+                one(format!("\\\"}}\"}}}}\n\n{last}")),
+            ],
+        ),
+        Flood::fails(
+            "responses: items that wait for the end",
+            "sent an answer of more than",
+            (0..64).map(|index| {
+                one(format!(
+                    "data: {{\"type\":\"response.output_item.added\",\"output_index\":{index},\"item\":{{\"id\":\"{}\",\
+                     \"type\":\"function_call\"}}}}\n\n",
+                    "x".repeat(100 << 10)
+                ))
+            }),
         ),
         Flood::fails(
             "responses: values of an unknown item",
@@ -143,7 +235,7 @@ fn of_responses() -> Vec<Flood> {
                 one(
                     "data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"id\":\"a\",\"type\":\"future\",\"x\":[",
                 ),
-                two_mib("{\"\":0},"),
+                long("{\"\":0},"),
                 one("0]}}\n\n"),
             ],
         ),
@@ -152,7 +244,7 @@ fn of_responses() -> Vec<Flood> {
             "sent an event that",
             [
                 one("data: {\"type\":\"response.completed\",\"response\":{\"output\":["),
-                two_mib("{\"\":0},"),
+                long("{\"\":0},"),
                 one("0]}}\n\n"),
             ],
         ),

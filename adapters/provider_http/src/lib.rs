@@ -6,7 +6,6 @@
 //! * `settings` is what an operator configures;
 //! * `remote` is the HTTP client, and one call from request to the answer's beginning;
 //! * `sse` turns bytes into events;
-//! * `text` is for a dialect that reads events with serde;
 //! * `wire` turns a response into the answer's stream, within limits of time and size;
 //! * `failure` says what an error means, whether it comes as a status or within a stream.
 //!
@@ -21,7 +20,6 @@ mod settings;
 mod sse;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod text;
 mod wire;
 
 pub use failure::{Origin, error_of};

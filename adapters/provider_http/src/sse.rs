@@ -5,12 +5,11 @@
 //! * Comments, and fields that the specification does not know, are passed over. A line that is no field
 //!   at all is no event stream's: a proxy's page, or what is left of a stream that lost bytes.
 //! * An event is the lines up to a blank one, or up to the end of the file.
-//! * What waits for its end never exceeds the limit that the decoder was made with.
+//! * What waits for its end never exceeds the decoder's limit.
 
 use std::mem;
 
 use bytes::{Buf, Bytes};
-use hango_domain::text::{append, room};
 use thiserror::Error;
 
 /// What some servers begin a text with.
@@ -70,6 +69,11 @@ impl Decoder {
         }
     }
 
+    /// From now on, no event may have more than `limit` bytes.
+    pub fn limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
     /// Takes in the next piece. [`event`](Self::event) should have nothing left: what it left is copied.
     pub fn push(&mut self, piece: Bytes) {
         self.input = if self.input.is_empty() {
@@ -115,8 +119,6 @@ impl Decoder {
         if waiting + more.len() > self.limit {
             return Err(Corrupt::TooLong(self.limit));
         }
-        let (length, capacity) = (self.line.len(), self.line.capacity());
-        self.line.reserve_exact(room(length, capacity, more.len()));
         self.line.extend_from_slice(more);
         let Some(end) = end else {
             self.input.clear();
@@ -148,8 +150,8 @@ impl Decoder {
                 line.drain(..value);
                 match &mut self.data {
                     Some(data) => {
-                        append(data, "\n");
-                        append(data, &line);
+                        data.push('\n');
+                        data.push_str(&line);
                     }
                     None => self.data = Some(line),
                 }
@@ -167,7 +169,8 @@ impl Decoder {
 
     fn dispatch(&mut self) -> Option<Event> {
         let name = self.name.take().filter(|name| !name.is_empty());
-        let data = self.data.take()?;
+        let mut data = self.data.take()?;
+        data.shrink_to_fit();
         Some(Event { name, data })
     }
 }

@@ -2,38 +2,40 @@
 //!
 //! * The first byte has a time of its own; after it, no two may be further apart than the idle timeout.
 //!   Comments are bytes too, but keep a stream without data alive for three idle timeouts at most.
-//! * An event has a little more than 2 MiB at most, and so has a body that is no stream; a stream has at
-//!   most 64, in at most half a million events. No more than one event is held at a time.
-//! * So nothing that a server sends takes more than 8 MiB of memory: one event that grows and is moved, or
-//!   its text and what is read of it, beside an answer that has arrived.
+//! * An event is refused unread unless it fits into 1856 KiB with all that came of the answer before it; a
+//!   body that is no stream has as many. A stream has at most 64, in at most half a million events.
+//! * So nothing that a server sends takes more than 8 MiB of memory: an answer that has arrived may be
+//!   there twice while it grows, and an event four times while it is read: its text, a string of it, and
+//!   the parser's buffer, which doubles.
 //! * An event that lacks its blank line at the end of the file counts.
 //! * Once the stop is known, a stream that breaks, falls silent or is cut off within an event has merely
 //!   ended.
 //! * Dropping the stream drops the response, which closes its connection.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt};
+use hango_domain::accumulator::MAX_ANSWER_BYTES;
 use hango_domain::model::{ModelFailure, ModelFailureKind, StreamEvent};
-use hango_domain::text::room;
+use hango_domain::text::mend_json;
 use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Origin;
 use crate::sse::{Corrupt, Decoder, Event};
-use crate::text::{MAX_NAME, has_long_name};
 
 /// The most bytes that a stream may have. A server may need hundreds of them for each token.
 const MAX_STREAM: usize = 64 << 20;
 
-/// The most bytes that one event, or a body that is no stream, may have: 2 MiB of arguments in one piece,
-/// and what is around them.
-pub(crate) const MAX_EVENT: usize = (2 << 20) + (64 << 10);
+/// The most bytes that an event may have together with all that was told before it; an answer at its limit
+/// and what is around it. A body that is no stream may have as many.
+pub(crate) const MAX_EVENT: usize = MAX_ANSWER_BYTES + (64 << 10);
 
-/// The most memory that may be taken by what is read of one event.
-pub(crate) const MAX_READ: usize = MAX_EVENT + (64 << 10);
+/// The most memory that may be taken by what is read of one event, its text included.
+pub(crate) const MAX_READ: usize = MAX_EVENT + (128 << 10);
 
 /// The most bytes of a refusal that are read.
 pub(crate) const MAX_REFUSAL: usize = 64 << 10;
@@ -73,6 +75,9 @@ pub trait Dialect: Send + 'static {
 
     /// Whether the reason of the end is known, so that only usage may be missing.
     fn is_stopped(&self) -> bool;
+
+    /// About how many bytes it holds back of what came: they were not told yet, and count all the same.
+    fn held(&self) -> usize;
 }
 
 /// Whether a stream goes on.
@@ -104,6 +109,7 @@ where
         patience,
         dialect,
         events: 0,
+        told: 0,
         ready: VecDeque::new(),
         ended: false,
         done: false,
@@ -127,11 +133,21 @@ where
     let mut bytes = std::pin::pin!(limited(body, origin, patience, limit));
     let mut all = Vec::new();
     while let Some(more) = bytes.next().await {
-        let more = more?;
-        all.reserve_exact(room(all.len(), all.capacity(), more.len()));
-        all.extend_from_slice(&more);
+        all.extend_from_slice(&more?);
     }
-    Ok(String::from_utf8(all).unwrap_or_else(|error| lossy(error.as_bytes(), limit)))
+    all.shrink_to_fit();
+    let text = String::from_utf8(all);
+    Ok(mended(
+        text.unwrap_or_else(|error| lossy(error.as_bytes(), limit)),
+    ))
+}
+
+/// JSON text in which no half of a surrogate pair is left. It does not stay beside the one that had some.
+fn mended(json: String) -> String {
+    match mend_json(&json) {
+        Cow::Borrowed(_) => json,
+        Cow::Owned(mended) => mended,
+    }
 }
 
 /// The beginning of a text that is not UTF-8; three times as long as its bytes, at worst.
@@ -150,6 +166,8 @@ struct Answer<D> {
     dialect: D,
     /// How many came.
     events: u32,
+    /// How many bytes were told.
+    told: usize,
     /// What the last event told and nobody took yet.
     ready: VecDeque<StreamEvent>,
     /// Whether the bytes have ended.
@@ -177,20 +195,23 @@ impl<D: Dialect> Answer<D> {
 
     async fn step(&mut self) -> Result<(), ModelFailure> {
         let mut told = Vec::new();
-        let flow = if let Some(event) = self.event().await? {
-            self.origin.has_short_names("an event", &event.data)?;
+        let flow = if let Some(mut event) = self.event().await? {
+            event.data = mended(event.data);
             self.dialect.event(&event, &mut told)?
         } else {
             self.dialect.closed(&mut told);
             Flow::Done
         };
         self.done = flow == Flow::Done;
+        self.told += told.iter().map(StreamEvent::bytes).sum::<usize>();
         self.ready.extend(told);
         Ok(())
     }
 
     /// The next event; `None` at the end.
     async fn event(&mut self) -> Result<Option<Event>, ModelFailure> {
+        let before = self.told.saturating_add(self.dialect.held());
+        self.decoder.limit(MAX_EVENT.saturating_sub(before));
         loop {
             let event = self.decoder.event();
             if let Some(event) = event.map_err(|corrupt| self.origin.corrupt(&corrupt))? {
@@ -249,8 +270,7 @@ where
             };
             let taken = before + chunk.len();
             if taken > limit {
-                let message = format!("sent an answer of more than {}", size(limit));
-                return Err(origin.failure(ModelFailureKind::Protocol, &message));
+                return Err(origin.too_long(limit));
             }
             Ok(Some((chunk, (body, Instant::now() + patience.idle, taken))))
         }
@@ -274,23 +294,16 @@ impl Origin {
     fn corrupt(&self, corrupt: &Corrupt) -> ModelFailure {
         match corrupt {
             Corrupt::NoField(line) => self.garbled("a line that is no event stream's", line),
-            Corrupt::TooLong(limit) => {
-                let message = format!("sent an event of more than {}", size(*limit));
-                self.failure(ModelFailureKind::Protocol, &message)
-            }
+            Corrupt::TooLong(_) => self.too_long(MAX_EVENT),
             Corrupt::NotUtf8 => {
                 self.failure(ModelFailureKind::Protocol, "sent a line that is not UTF-8")
             }
         }
     }
 
-    /// Whether no member of a JSON text has a name that it would take much memory to read.
-    pub(crate) fn has_short_names(&self, what: &str, json: &str) -> Result<(), ModelFailure> {
-        if json.len() > MAX_NAME && has_long_name(json) {
-            let message = format!("sent {what} with a name of more than {}", size(MAX_NAME));
-            return Err(self.failure(ModelFailureKind::Protocol, &message));
-        }
-        Ok(())
+    fn too_long(&self, limit: usize) -> ModelFailure {
+        let message = format!("sent an answer of more than {}", size(limit));
+        self.failure(ModelFailureKind::Protocol, &message)
     }
 
     /// The connection failed. What lies beneath is named, the address is not.

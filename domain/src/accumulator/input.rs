@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::json;
 
-/// The arguments in `json`, `None` if they are not an object or weigh more than `budget`. Providers send
+/// The arguments in `json`, `None` if they are not an object or take more than `budget`. Providers send
 /// nothing or `null` for no arguments, put `null` before them, and encode them twice.
 pub(super) fn read_input(json: &str, budget: usize) -> Option<Map<String, Value>> {
     let json = json.trim();
@@ -15,17 +15,18 @@ pub(super) fn read_input(json: &str, budget: usize) -> Option<Map<String, Value>
     if json.is_empty() {
         return Some(Map::new());
     }
-    match json::read(json, budget).ok()? {
+    let input = match json::read(json, budget).ok()? {
+        Value::String(encoded) => {
+            let left = budget.saturating_sub(encoded.len());
+            json::read(&encoded, left).ok()?
+        }
+        once => once,
+    };
+    match input {
         Value::Object(input) => Some(input),
-        Value::String(encoded) => match json::read(&encoded, budget).ok()? {
-            Value::Object(input) => Some(input),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => None,
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            None
+        }
     }
 }
 
@@ -77,11 +78,16 @@ mod tests {
 
     #[test]
     fn arguments_that_weigh_too_much_can_not_be_read() {
-        let weight = json::weight(&json!({"x": [1, 2]}));
+        let once = r#"{"x":[1,2]}"#;
+        let values = json::weight(&json!({"": [1, 2]}));
 
-        for json in [r#"{"x":[1,2]}"#, r#""{\"x\":[1,2]}""#] {
-            assert!(read_input(json, weight).is_some(), "{json}");
-            assert_eq!(read_input(json, weight - 1), None, "{json}");
+        for (json, text) in [
+            (once, once.len()),
+            // The one and what it encodes.
+            (r#""{\"x\":[1,2]}""#, 2 * once.len()),
+        ] {
+            assert!(read_input(json, text + values).is_some(), "{json}");
+            assert_eq!(read_input(json, text + values - 1), None, "{json}");
         }
     }
 }

@@ -22,9 +22,6 @@ use super::chunk::{CallDelta, FunctionDelta};
 /// How many calls one answer may hold, so that looking one up stays cheap.
 const MAX_CALLS: usize = 256;
 
-/// The most bytes of arguments that wait for their call's name.
-const MAX_WAITING: usize = 1 << 20;
-
 /// How many bytes of arguments are kept, to look at when the answer has ended. No answer that a limit cut
 /// off has more.
 const MAX_KEPT: usize = 512 << 10;
@@ -73,6 +70,15 @@ impl Calls {
         self.calls.is_empty()
     }
 
+    /// How many bytes they hold.
+    pub(crate) fn held(&self) -> usize {
+        let texts = |call: &Call| {
+            let held = [&call.id, &call.name, &call.waiting, &call.kept];
+            held.map(String::len)
+        };
+        self.calls.iter().flat_map(texts).sum()
+    }
+
     /// Takes in a fragment. Returns the block that it belongs to, once that call is told of.
     pub(crate) fn push(
         &mut self,
@@ -97,7 +103,7 @@ impl Calls {
             id.clone_into(&mut call.id);
         }
         call.named(block, name, out);
-        call.input(block, arguments, out)?;
+        call.input(block, arguments, out);
         Ok((!call.name.is_empty()).then_some(block))
     }
 
@@ -112,7 +118,8 @@ impl Calls {
         let block = self.block(at);
         let arguments = self.keep(at, arguments);
         self.calls[at].named(block, name, out);
-        self.calls[at].input(block, arguments, out)
+        self.calls[at].input(block, arguments, out);
+        Ok(())
     }
 
     /// Whether one of the calls, by its name and its arguments, is such a one; not if they were too long.
@@ -200,20 +207,14 @@ impl Call {
         }
     }
 
-    fn input(
-        &mut self,
-        block: u32,
-        more: String,
-        out: &mut Vec<StreamEvent>,
-    ) -> Result<(), TooMuch> {
+    fn input(&mut self, block: u32, more: String, out: &mut Vec<StreamEvent>) {
         if self.waiting.is_empty() {
             self.waiting = more;
         } else {
             self.waiting.push_str(&more);
         }
         if self.name.is_empty() {
-            let is_much = self.waiting.len() > MAX_WAITING;
-            return if is_much { Err(TooMuch) } else { Ok(()) };
+            return;
         }
         if !self.waiting.is_empty() {
             out.push(StreamEvent::ToolInput {
@@ -221,6 +222,5 @@ impl Call {
                 json: mem::take(&mut self.waiting),
             });
         }
-        Ok(())
     }
 }

@@ -12,8 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::conversation::Usage;
-use hango_domain::text::append;
-use hango_provider_http::{error_of, text};
+use hango_provider_http::error_of;
 use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -48,7 +47,6 @@ pub(crate) struct Chunk<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Choice<'a> {
     pub(crate) index: Option<u64>,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) finish_reason: Option<String>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
@@ -62,12 +60,9 @@ pub(crate) struct Choice<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Delta<'a> {
     pub(crate) content: Option<Content>,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) refusal: Option<String>,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) reasoning_content: Option<String>,
     /// The same under another name, of newer servers.
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) reasoning: Option<String>,
     #[serde(borrow)]
     reasoning_details: Option<&'a RawValue>,
@@ -83,7 +78,6 @@ pub(crate) struct Delta<'a> {
 #[derive(Debug, Deserialize)]
 pub(crate) struct CallDelta<'a> {
     pub(crate) index: Option<u64>,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) id: Option<String>,
     #[serde(borrow)]
     pub(crate) function: Option<FunctionDelta<'a>>,
@@ -94,7 +88,6 @@ pub(crate) struct CallDelta<'a> {
 /// A fragment of the function that a call names.
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionDelta<'a> {
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) name: Option<String>,
     /// A string of JSON text; of some servers the object itself.
     #[serde(borrow)]
@@ -111,50 +104,25 @@ struct Extra {
 struct Google {
     /// Whether what is said is a thought.
     thought: Option<bool>,
-    #[serde(default, deserialize_with = "text::optional")]
     thought_signature: Option<String>,
 }
 
 /// A piece of reasoning that a server wants back as it came. Which members there are, its `type` says.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Detail {
-    #[serde(rename = "type", deserialize_with = "text::required")]
+    #[serde(rename = "type")]
     pub(crate) kind: String,
-    #[serde(
-        default,
-        deserialize_with = "text::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "text::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) summary: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "text::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "text::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) signature: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "text::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
-    #[serde(
-        default,
-        deserialize_with = "text::optional",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) index: Option<u64>,
@@ -216,8 +184,8 @@ impl CallDelta<'_> {
 impl FunctionDelta<'_> {
     /// More of the arguments, as JSON text.
     pub(crate) fn arguments(&self) -> String {
-        let json = |raw: &RawValue| text::of(raw).unwrap_or_else(|| raw.get().to_owned());
-        self.arguments.map(json).unwrap_or_default()
+        let json = self.arguments.map(RawValue::get).unwrap_or_default();
+        serde_json::from_str(json).unwrap_or_else(|_| json.to_owned())
     }
 }
 
@@ -230,64 +198,49 @@ pub(crate) struct Content {
 
 /// A part of [`Content`]; of an unknown kind if it has neither.
 #[derive(Debug, Deserialize)]
-struct Part {
-    #[serde(default, deserialize_with = "text::optional")]
+struct Part<'a> {
     text: Option<String>,
-    thinking: Option<Content>,
+    /// Parts of their own, or a text.
+    #[serde(borrow)]
+    thinking: Option<&'a RawValue>,
     /// Whether the text is a thought.
     thought: Option<bool>,
 }
 
 impl Content {
-    fn take(&mut self, part: &Part) {
-        if let Some(thinking) = &part.thinking {
-            append(&mut self.thinking, &thinking.text);
+    fn read(json: &str) -> serde_json::Result<Self> {
+        let mut content = Self::default();
+        if json.starts_with('"') {
+            content.text = serde_json::from_str(json)?;
+            return Ok(content);
         }
-        if let Some(text) = &part.text {
+        for part in serde_json::from_str::<Few<Part<'_>>>(json)?.0 {
+            if let Some(thinking) = part.thinking {
+                content.thinking.push_str(&Self::words(thinking.get())?);
+            }
+            let text = part.text.unwrap_or_default();
             match part.thought {
-                Some(true) => append(&mut self.thinking, text),
-                Some(false) | None => append(&mut self.text, text),
+                Some(true) => content.thinking.push_str(&text),
+                Some(false) | None => content.text.push_str(&text),
             }
         }
+        Ok(content)
+    }
+
+    /// A text, or the texts of a list of parts. What is within those stays unread, however deep it goes.
+    fn words(json: &str) -> serde_json::Result<String> {
+        if json.starts_with('"') {
+            return serde_json::from_str(json);
+        }
+        let Few(parts) = serde_json::from_str::<Few<Part<'_>>>(json)?;
+        Ok(parts.into_iter().filter_map(|part| part.text).collect())
     }
 }
 
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
-        if let Some(text) = text::of(raw) {
-            let thinking = String::new();
-            return Ok(Self { text, thinking });
-        }
-        let Parts(content) = serde_json::from_str(raw.get()).map_err(de::Error::custom)?;
-        Ok(content)
-    }
-}
-
-/// [`Content`] that came as a list.
-struct Parts(Content);
-
-impl<'de> Deserialize<'de> for Parts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-
-        impl<'de> Visitor<'de> for List {
-            type Value = Parts;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("text or a list of parts")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts, A::Error> {
-                let mut content = Content::default();
-                while let Some(part) = list.next_element()? {
-                    content.take(&part);
-                }
-                Ok(Parts(content))
-            }
-        }
-
-        deserializer.deserialize_seq(List)
+        Self::read(raw.get()).map_err(de::Error::custom)
     }
 }
 

@@ -10,9 +10,6 @@ use super::chunk::Detail;
 /// How many details an answer may have.
 const MAX_DETAILS: usize = 256;
 
-/// How much they may have together, in bytes.
-const MAX_BYTES: usize = 4 << 20;
-
 /// The details of one answer.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
@@ -35,7 +32,6 @@ impl Details {
         self.bytes += bytes(&detail);
         let is_full = self.list.len() == MAX_DETAILS;
         match self.list.last_mut() {
-            _ if self.bytes > MAX_BYTES => return Err(TooMuch),
             Some(last) if continues(last, &detail) => {
                 extend(&mut last.text, detail.text);
                 extend(&mut last.summary, detail.summary);
@@ -47,6 +43,11 @@ impl Details {
             Some(_) | None => self.list.push(detail),
         }
         Ok(())
+    }
+
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// All of them, in their order.

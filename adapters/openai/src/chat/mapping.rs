@@ -8,7 +8,6 @@
 
 use hango_domain::conversation::{ProviderData, StopReason};
 use hango_domain::model::{ModelFailure, ModelFailureKind, Stop, StreamEvent};
-use hango_domain::text::mend_json;
 use hango_provider_http::{Dialect, Event, Flow, Origin};
 use serde_json::json;
 
@@ -67,6 +66,11 @@ impl Dialect for Mapping {
     fn is_stopped(&self) -> bool {
         self.stop.is_some()
     }
+
+    fn held(&self) -> usize {
+        let unknown = self.unknown.as_ref().map_or(0, String::len);
+        self.speech.held() + self.tags.held() + self.calls.held() + unknown
+    }
 }
 
 impl Mapping {
@@ -87,8 +91,7 @@ impl Mapping {
     }
 
     fn chunk(&mut self, json: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        let mended = mend_json(json);
-        let chunk: Chunk<'_> = serde_json::from_str(&mended).map_err(|error| {
+        let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|error| {
             let what = if error.is_data() {
                 "an event that is no completion"
             } else {
@@ -96,7 +99,7 @@ impl Mapping {
             };
             self.origin.garbled(what, json)
         })?;
-        if let Some(payload) = chunk.error(&mended) {
+        if let Some(payload) = chunk.error(json) {
             return Err(self.origin.reported(&payload));
         }
         let usage = chunk.usage();

@@ -6,7 +6,6 @@
 
 use hango_domain::json;
 use hango_domain::text::mend_json;
-use hango_provider_http::text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -24,7 +23,6 @@ pub(crate) struct Written {
 
 #[derive(Deserialize)]
 struct Json<'a> {
-    #[serde(deserialize_with = "text::required")]
     name: String,
     #[serde(borrow, alias = "parameters")]
     arguments: Option<&'a RawValue>,

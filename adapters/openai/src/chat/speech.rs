@@ -62,6 +62,11 @@ impl Speech {
         self.text.is_some()
     }
 
+    /// How many bytes wait for the end.
+    pub(crate) fn held(&self) -> usize {
+        self.details.bytes()
+    }
+
     /// More of the text.
     pub(crate) fn text(&mut self, text: String, out: &mut Vec<StreamEvent>) {
         if !text.is_empty() {

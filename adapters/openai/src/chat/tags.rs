@@ -66,6 +66,11 @@ impl Tags {
         }
     }
 
+    /// How many bytes are held back.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Takes in more of the text.
     pub(crate) fn push(&mut self, text: String) -> Vec<Piece> {
         if self.held.is_empty() {

@@ -13,7 +13,6 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::json;
-use hango_provider_http::text;
 use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -62,13 +61,10 @@ pub(crate) enum Frame<'a> {
 /// What tells an item from others.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Head {
-    #[serde(rename = "type", deserialize_with = "text::required")]
+    #[serde(rename = "type")]
     pub(crate) kind: String,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) id: Option<String>,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) call_id: Option<String>,
-    #[serde(default, deserialize_with = "text::optional")]
     pub(crate) name: Option<String>,
 }
 
@@ -100,9 +96,8 @@ pub(crate) enum Piece {
 pub(crate) struct Arguments {
     #[serde(rename = "output_index")]
     pub(crate) index: Option<u32>,
-    #[serde(rename = "item_id", default, deserialize_with = "text::optional")]
+    #[serde(rename = "item_id")]
     pub(crate) id: Option<String>,
-    #[serde(deserialize_with = "text::required")]
     pub(crate) arguments: String,
 }
 
@@ -117,7 +112,6 @@ pub(crate) enum Status {
 /// What holds of the whole answer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Response<'a> {
-    #[serde(default, deserialize_with = "text::optional")]
     status: Option<String>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
@@ -130,7 +124,6 @@ pub(crate) struct Response<'a> {
 
 #[derive(Debug, Deserialize)]
 struct IncompleteDetails {
-    #[serde(default, deserialize_with = "text::optional")]
     reason: Option<String>,
 }
 
@@ -146,7 +139,7 @@ pub(crate) enum Wrong {
 /// What tells a frame's class.
 #[derive(Deserialize)]
 struct Class {
-    #[serde(rename = "type", default, deserialize_with = "text::optional")]
+    #[serde(rename = "type")]
     kind: Option<String>,
     error: Option<IgnoredAny>,
 }
@@ -160,11 +153,9 @@ struct Begins {
 #[derive(Deserialize)]
 struct Delta {
     output_index: Option<u32>,
-    #[serde(default, deserialize_with = "text::optional")]
     item_id: Option<String>,
     content_index: Option<u32>,
     summary_index: Option<u32>,
-    #[serde(deserialize_with = "text::required")]
     delta: String,
 }
 

@@ -2,7 +2,6 @@
 
 use hango_domain::json;
 use hango_domain::model::StreamEvent;
-use hango_domain::text::append;
 use serde_json::{Map, Value};
 
 use super::frame::{Addition, Head, Piece, Wrong};
@@ -134,7 +133,7 @@ impl Item {
                 }
                 out.push(StreamEvent::Thinking { index, text: more });
             }
-            Kind::Call(call) => append(&mut call.arguments, &more),
+            Kind::Call(call) => call.arguments.push_str(&more),
             Kind::Kept => {}
         }
     }

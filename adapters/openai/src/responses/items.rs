@@ -8,7 +8,6 @@
 //!   repeats; if that does not repeat it, what came is all.
 //! * What hango has no word for is attached to its block, and an item of another kind is a block of its
 //!   own. Reasoning that says nothing to people is kept too: what the server wants back is its signature.
-//! * All that came of an answer has the limit that it has when it is whole.
 
 use hango_domain::accumulator::MAX_ANSWER_BYTES;
 use hango_domain::conversation::ProviderData;
@@ -27,8 +26,8 @@ pub(crate) struct Items {
     model: String,
     /// In the order of their beginnings.
     items: Vec<Item>,
-    /// How many bytes came of them.
-    bytes: usize,
+    /// How many bytes are held back of them.
+    held: usize,
     refuses: bool,
 }
 
@@ -39,7 +38,7 @@ impl Items {
             provider: provider.to_owned(),
             model,
             items: Vec::new(),
-            bytes: 0,
+            held: 0,
             refuses: false,
         }
     }
@@ -49,11 +48,16 @@ impl Items {
         self.refuses
     }
 
+    /// How many bytes are held back of them.
+    pub(crate) fn held(&self) -> usize {
+        self.held
+    }
+
     /// An item begins.
     pub(crate) fn begin(&mut self, index: Option<u32>, head: Head) -> Result<(), Wrong> {
         let kind = Kind::named(&head.kind);
         if self.named(head.ids(), index, &kind).is_none() {
-            self.weigh(head.bytes())?;
+            self.held += head.bytes();
             let at = self.open(index, kind)?;
             self.items[at].learn(head);
         }
@@ -67,10 +71,12 @@ impl Items {
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Wrong> {
         self.refuses |= addition.what == Piece::Refusal;
-        self.weigh(addition.more.len())?;
         let kind = Kind::of(addition.what);
         let at = self.place(addition.index, &addition.id, kind)?;
         if !self.items[at].is_whole {
+            if addition.what == Piece::Arguments {
+                self.held += addition.more.len();
+            }
             self.items[at].add(addition, out);
         }
         Ok(())
@@ -85,10 +91,9 @@ impl Items {
             && !item.is_whole
             && !done.arguments.is_empty()
         {
-            self.bytes -= call.arguments.len();
+            self.held -= call.arguments.len();
             call.arguments = done.arguments;
-            let more = call.arguments.len();
-            self.weigh(more)?;
+            self.held += call.arguments.len();
         }
         Ok(())
     }
@@ -155,7 +160,7 @@ impl Items {
             Some(at) => at,
             None => self.open(index, Kind::named(&head.kind))?,
         };
-        self.weigh(head.bytes())?;
+        self.held += head.bytes();
         let whole = members(whole)?;
         let item = &mut self.items[at];
         item.is_whole = true;
@@ -199,11 +204,10 @@ impl Items {
                 }
             }
             Kind::Call(call) => {
-                self.bytes -= call.arguments.len();
+                self.held -= call.arguments.len();
                 call.complete(whole);
                 let rest = call.rest.as_ref().map_or(0, json::weight_of_members);
-                let more = call.arguments.len().saturating_add(rest);
-                self.weigh(more)?;
+                self.held += call.arguments.len() + rest;
             }
             Kind::Kept => {
                 let data = self.own(whole);
@@ -224,7 +228,7 @@ impl Items {
         if let Some(at) = known {
             return Ok(at);
         }
-        self.weigh(id.len())?;
+        self.held += id.len();
         let at = self.open(index, kind)?;
         id.clone_into(&mut self.items[at].id);
         Ok(at)
@@ -271,15 +275,6 @@ impl Items {
             is_whole: false,
         });
         Ok(self.items.len() - 1)
-    }
-
-    /// Counts what came. What waits for the answer's end nobody else counts before it.
-    fn weigh(&mut self, more: usize) -> Result<(), Wrong> {
-        self.bytes = self.bytes.saturating_add(more);
-        if self.bytes > MAX_ANSWER_BYTES {
-            return Err(TOO_LARGE);
-        }
-        Ok(())
     }
 
     fn own(&self, members: Map<String, Value>) -> ProviderData {

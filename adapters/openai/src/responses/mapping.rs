@@ -7,7 +7,6 @@
 
 use hango_domain::conversation::{StopReason, Usage};
 use hango_domain::model::{ModelFailure, Stop, StreamEvent};
-use hango_domain::text::mend_json;
 use hango_provider_http::{Dialect, Event, Flow, Origin};
 use serde_json::Value;
 
@@ -51,12 +50,15 @@ impl Dialect for Mapping {
     fn is_stopped(&self) -> bool {
         self.stopped
     }
+
+    fn held(&self) -> usize {
+        self.items.held()
+    }
 }
 
 impl Mapping {
     fn read(&mut self, event: &Event, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
-        let json = mend_json(&event.data);
-        match Frame::read(event.name.as_deref(), &json)? {
+        match Frame::read(event.name.as_deref(), &event.data)? {
             Frame::Begins { index, item } => self.items.begin(index, item)?,
             Frame::Adds(addition) => self.items.add(addition, out)?,
             Frame::Arguments(done) => self.items.arguments(done)?,
@@ -72,8 +74,7 @@ impl Mapping {
     }
 
     fn read_whole(&mut self, body: &str, out: &mut Vec<StreamEvent>) -> Result<(), Wrong> {
-        let json = mend_json(body);
-        let (status, response) = Response::read(&json)?;
+        let (status, response) = Response::read(body)?;
         self.ends(status, &response, out)
     }
 

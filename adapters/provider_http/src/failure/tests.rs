@@ -311,5 +311,5 @@ fn what_a_server_says_is_read_if_it_takes_little_memory() {
         Err(ModelFailure::new(Protocol, message))
     };
     assert_eq!(read("{bad"), failure("is not JSON: {bad"));
-    assert_eq!(read(&many), failure("takes more than 2176 KiB to read"));
+    assert_eq!(read(&many), failure("takes more than 1984 KiB to read"));
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hango_domain::accumulator::Accumulator;
+use hango_domain::accumulator::{Accumulator, MAX_ANSWER_BYTES};
 use hango_domain::conversation::{Block, Role};
 use hango_domain::model::{ModelFailure, ModelReply};
 use hango_ports::Provider;
@@ -21,9 +21,16 @@ use url::Url;
 
 use super::call;
 use crate::settings::Settings;
+use crate::wire::MAX_EVENT;
 
 /// The most memory that one stream may take, whatever its server sends.
 const MOST: usize = 8 << 20;
+
+/// About as many bytes as an event may have.
+pub const LONG: usize = MAX_EVENT - (1 << 10);
+
+/// About as many bytes as an answer may have.
+pub const ANSWER: usize = MAX_ANSWER_BYTES - (1 << 10);
 
 /// As many times as it takes until nobody listens any more.
 pub const FOR_EVER: usize = usize::MAX;
@@ -140,7 +147,7 @@ pub fn of_any_server() -> Vec<Flood> {
     let one = |text: &str| (text.to_owned(), 1);
     let many = |text: &str, times| (text.to_owned(), times);
     let within = |text: &str, end: &str| {
-        let times = (2 << 20) / text.len();
+        let times = LONG / text.len();
         [
             one("data: {\"x\":"),
             many(text, times),
@@ -151,22 +158,22 @@ pub fn of_any_server() -> Vec<Flood> {
     vec![
         Flood::fails(
             "an event in one line",
-            "sent an event of more than 2112 KiB",
+            "sent an answer of more than 1856 KiB",
             [one("data: "), many(&kibibyte, 64 << 10)],
         ),
         Flood::fails(
             "an event in many lines",
-            "sent an event of more than 2112 KiB",
+            "sent an answer of more than 1856 KiB",
             [many(&format!("data: {kibibyte}\n"), 64 << 10)],
         ),
         Flood::fails(
             "an event in short lines",
-            "sent an event of more than 2112 KiB",
+            "sent an answer of more than 1856 KiB",
             [many("data: 0123456789\n", 1 << 20)],
         ),
         Flood::fails(
             "the name of an event",
-            "sent an event of more than 2112 KiB",
+            "sent an answer of more than 1856 KiB",
             [
                 one("event: "),
                 many(&kibibyte, 2 << 10),
@@ -186,7 +193,7 @@ pub fn of_any_server() -> Vec<Flood> {
         ),
         Flood::fails(
             "a document without end",
-            "sent an answer of more than 2112 KiB",
+            "sent an answer of more than 1856 KiB",
             [one("{\"x\":\""), many("x", FOR_EVER)],
         )
         .as_document(),
@@ -204,11 +211,16 @@ pub fn of_any_server() -> Vec<Flood> {
         .as_refusal(),
         Flood::fails(
             "the name of a member",
-            "sent an event with a name of more than 64 KiB",
+            "",
+            [one("data: {\""), many("x", LONG - 100), one("\\n\":1}\n\n")],
+        ),
+        Flood::fails(
+            "half a character and a long text",
+            "",
             [
-                one("data: {\""),
-                many(&kibibyte, 2 << 10),
-                one("\\n\":1}\n\n"),
+                one("data: {\"type\":\"ping\",\"x\":\"\\ud800\",\"message\":\""),
+                many("x", LONG - 100),
+                one("\\n\"}\n\n"),
             ],
         ),
         Flood::fails(
@@ -222,7 +234,7 @@ pub fn of_any_server() -> Vec<Flood> {
             "reported an error",
             [
                 one("data: {\"error\":{\"message\":\""),
-                many("a ", 1 << 20),
+                many("a ", LONG / 2 - 100),
                 one("\"}}\n\n"),
             ],
         ),

@@ -39,6 +39,10 @@ impl Dialect for Words {
     fn is_stopped(&self) -> bool {
         self.stopped
     }
+
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 fn word(text: &str) -> StreamEvent {
@@ -101,12 +105,12 @@ async fn t7_a_long_event_is_read_and_an_endless_one_is_not() {
     let too_long = || {
         failed(
             ModelFailureKind::Protocol,
-            "sent an event of more than 2112 KiB",
+            "sent an answer of more than 1856 KiB",
         )
     };
 
     assert!(matches!(
-        read_pieces(event(2 << 20)).await[..],
+        read_pieces(event(MAX_EVENT - 6)).await[..],
         [Ok(_), Ok(_)]
     ));
     assert_eq!(read_pieces(event(3 << 20)).await, [too_long()]);
@@ -116,13 +120,16 @@ async fn t7_a_long_event_is_read_and_an_endless_one_is_not() {
 
 #[tokio::test]
 async fn an_answer_without_an_end_is_limited_in_bytes_and_in_events() {
-    let line = format!("data: {}\n\n", "x".repeat(1 << 20));
-    let bytes = read_pieces(vec![Bytes::from(line); 65]).await;
+    let line = |field: &str| Bytes::from(format!("{field}: {}\n\n", "x".repeat(1 << 20)));
+    let bytes = read_pieces(vec![line(""); 65]).await;
+    let told = read_pieces(vec![line("data"); 2]).await;
     let events = read_pieces(vec![Bytes::from("data:\n\n".repeat(1000)); 501]).await;
 
     let message = |what: &str| format!("sent an answer of more than {what}");
     let failed = |what| Some(failed(ModelFailureKind::Protocol, &message(what)));
     assert_eq!(bytes.last().cloned(), failed("64 MiB"));
+    assert_eq!(told.len(), 2);
+    assert_eq!(told.last().cloned(), failed("1856 KiB"));
     assert_eq!(events.last().cloned(), failed("500000 events"));
 }
 
@@ -139,7 +146,7 @@ async fn a_body_that_is_no_stream_is_limited_in_bytes() {
 
     let read = text(body, origin(), patience, MAX_EVENT).await;
 
-    let message = "provider local sent an answer of more than 2112 KiB";
+    let message = "provider local sent an answer of more than 1856 KiB";
     assert_eq!(
         read,
         Err(ModelFailure::new(ModelFailureKind::Protocol, message))

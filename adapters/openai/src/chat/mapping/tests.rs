@@ -9,6 +9,7 @@
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Usage};
 use hango_domain::model::ModelReply;
+use hango_provider_http::testing;
 use serde_json::{Map, Value};
 
 use super::*;
@@ -384,11 +385,16 @@ fn t12_data_that_is_not_json_is_a_failure_that_may_pass() {
     assert!(failure.kind.is_retryable());
 }
 
-#[test]
-fn half_a_surrogate_pair_is_replaced() {
-    let events = events_of_text(&[r#"{"choices":[{"delta":{"content":"a\ud83d"}}]}"#]);
+#[tokio::test]
+async fn half_a_surrogate_pair_is_replaced() {
+    let chunk = r#"data: {"choices":[{"delta":{"content":"a\ud83d"},"finish_reason":"stop"}]}"#;
 
-    assert_eq!(events, Ok(vec![text(0, "a\u{fffd}")]));
+    let reply = testing::reply([chunk.into()], Mapping::new(origin(), asked())).await;
+
+    assert_eq!(
+        reply.map(|reply| reply.content),
+        Ok(vec![Block::text("a\u{fffd}")])
+    );
 }
 
 #[test]
