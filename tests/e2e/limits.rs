@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::support::api::text;
 use super::support::gate::Gate;
 use super::support::history;
-use super::support::provider::Ask;
+use super::support::provider::{Ask, Asked};
 use super::support::reply::Reply;
 use super::support::tools::{Called, Response};
 use super::support::until::{until, until_true};
@@ -26,7 +26,7 @@ async fn another_run_succeeds(world: &World) {
 async fn is_left_alone(world: &World, run: &Accepted) {
     until_true("the provider's connection is closed", || {
         let asked = world.provider.asked_for(&run.input);
-        !asked.is_empty() && asked.iter().all(|asked| asked.is_dropped())
+        !asked.is_empty() && asked.iter().all(Asked::is_dropped)
     })
     .await;
 }

@@ -222,7 +222,7 @@ fn answers() -> Vec<Flood> {
                 one("data: {\"type\":7,\"x\":["),
                 many("1,", 4000),
                 one("\""),
-                many("x", (LONG / 4 * 3)),
+                many("x", LONG / 4 * 3),
                 one("\\n\"]}\n\n"),
             ],
         ),

@@ -45,6 +45,7 @@ fn half(text: &str) -> (String, usize) {
 
 const TOO_MUCH: &str = "the answer has more than 1835008 bytes";
 
+#[expect(clippy::too_many_lines, reason = "it is a table")]
 fn of_chat() -> Vec<Flood> {
     let delta = |members: &str| format!("data: {{\"choices\":[{{\"delta\":{{{members}");
     let call = |arguments: &str| {

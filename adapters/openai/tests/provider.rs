@@ -237,7 +237,7 @@ async fn o20_the_limit_that_was_sent_is_the_one_that_cuts_off() {
         json!({"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}]}),
         json!({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 32}}),
     ];
-    let stream: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+    let stream = events.map(|it| format!("data: {it}\n\n")).concat();
     let stop_reason = async |limit: Option<u32>| {
         let (url, _served) = server(vec![response("200 OK", EVENT_STREAM, &stream)]).await;
         let mut settings = settings(&url);

@@ -30,7 +30,7 @@ const MAX_KEPT: usize = 512 << 10;
 #[derive(Debug)]
 pub(crate) struct Calls {
     first_block: u32,
-    calls: Vec<Call>,
+    all: Vec<Call>,
     /// How many bytes of arguments were kept; `None` if there were too many.
     kept: Option<usize>,
 }
@@ -60,14 +60,14 @@ impl Calls {
     pub(crate) fn new(first_block: u32) -> Self {
         Self {
             first_block,
-            calls: Vec::new(),
+            all: Vec::new(),
             kept: Some(0),
         }
     }
 
     /// Whether there is none, complete or not.
     pub(crate) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.all.is_empty()
     }
 
     /// How many bytes they hold.
@@ -76,7 +76,7 @@ impl Calls {
             let held = [&call.id, &call.name, &call.waiting, &call.kept];
             held.map(String::len)
         };
-        self.calls.iter().flat_map(texts).sum()
+        self.all.iter().flat_map(texts).sum()
     }
 
     /// Takes in a fragment. Returns the block that it belongs to, once that call is told of.
@@ -97,7 +97,7 @@ impl Calls {
         };
         let block = self.block(at);
         let arguments = self.keep(at, arguments.unwrap_or_default());
-        let call = &mut self.calls[at];
+        let call = &mut self.all[at];
         call.index = delta.index.or(call.index);
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
@@ -117,43 +117,39 @@ impl Calls {
         let at = self.open()?;
         let block = self.block(at);
         let arguments = self.keep(at, arguments);
-        self.calls[at].named(block, name, out);
-        self.calls[at].input(block, arguments, out);
+        self.all[at].named(block, name, out);
+        self.all[at].input(block, arguments, out);
         Ok(())
     }
 
     /// Whether one of the calls, by its name and its arguments, is such a one; not if they were too long.
     pub(crate) fn any(&self, is_such: impl Fn(&str, &str) -> bool) -> bool {
-        let mut calls = self.calls.iter().filter(|call| !call.name.is_empty());
+        let mut calls = self.all.iter().filter(|call| !call.name.is_empty());
         self.kept.is_some() && calls.any(|call| is_such(&call.name, &call.kept))
     }
 
     fn find(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let known = |call: &Call| !id.is_empty() && call.id == id;
-        if let Some(at) = self.calls.iter().rposition(known) {
-            let call = &self.calls[at];
+        if let Some(at) = self.all.iter().rposition(known) {
+            let call = &self.all[at];
             let moved = index.is_some() && index != call.index;
             let again = moved && !name.is_empty() && !call.name.is_empty();
             return (!again).then_some(at);
         }
-        let latest = self.calls.len().checked_sub(1);
+        let latest = self.all.len().checked_sub(1);
         let Some(index) = index else {
-            let unnamed = |at: &usize| name.is_empty() || self.calls[*at].name.is_empty();
+            let unnamed = |at: &usize| name.is_empty() || self.all[*at].name.is_empty();
             return latest.filter(|at| id.is_empty() && unnamed(at));
         };
-        match self
-            .calls
-            .iter()
-            .rposition(|call| call.index == Some(index))
-        {
-            Some(at) => self.calls[at].goes_on_with(id, name).then_some(at),
+        match self.all.iter().rposition(|call| call.index == Some(index)) {
+            Some(at) => self.all[at].goes_on_with(id, name).then_some(at),
             None => latest.filter(|_| id.is_empty() && name.is_empty()),
         }
     }
 
     /// Keeps more of a call's arguments, and hands them on.
     fn keep(&mut self, at: usize, mut more: String) -> String {
-        let call = &mut self.calls[at];
+        let call = &mut self.all[at];
         // No object begins so: it is a server's word for "none", or for "not yet".
         if !call.has_input && more.starts_with("null") {
             more.drain(.."null".len());
@@ -168,10 +164,10 @@ impl Calls {
     }
 
     fn open(&mut self) -> Result<usize, TooMuch> {
-        if self.calls.len() == MAX_CALLS {
+        if self.all.len() == MAX_CALLS {
             return Err(TooMuch);
         }
-        self.calls.push(Call {
+        self.all.push(Call {
             index: None,
             id: String::new(),
             name: String::new(),
@@ -179,7 +175,7 @@ impl Calls {
             has_input: false,
             kept: String::new(),
         });
-        Ok(self.calls.len() - 1)
+        Ok(self.all.len() - 1)
     }
 
     fn block(&self, at: usize) -> u32 {

@@ -20,6 +20,10 @@ use super::ids::{IdRule, Ids};
 use super::speech::Member;
 
 /// How one provider wants a conversation.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one way in which a server is its own"
+)]
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     /// Its name.

@@ -21,6 +21,10 @@ const LIMIT: &str = "max_tokens";
 const NEWER_LIMIT: &str = "max_completion_tokens";
 
 /// Writes the requests of one provider.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one way in which a server is its own"
+)]
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     history: History,

@@ -98,7 +98,8 @@ pub(crate) struct Arguments {
     pub(crate) index: Option<u32>,
     #[serde(rename = "item_id")]
     pub(crate) id: Option<String>,
-    pub(crate) arguments: String,
+    #[serde(rename = "arguments")]
+    pub(crate) json: String,
 }
 
 /// How an answer ended.
@@ -156,7 +157,8 @@ struct Delta {
     item_id: Option<String>,
     content_index: Option<u32>,
     summary_index: Option<u32>,
-    delta: String,
+    #[serde(rename = "delta")]
+    more: String,
 }
 
 #[derive(Deserialize)]
@@ -242,7 +244,7 @@ impl<'a> Frame<'a> {
             index: delta.output_index,
             id: delta.item_id.unwrap_or_default(),
             part: part.unwrap_or(0),
-            more: delta.delta,
+            more: delta.more,
         }))
     }
 

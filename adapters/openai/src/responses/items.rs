@@ -25,7 +25,7 @@ pub(crate) struct Items {
     provider: String,
     model: String,
     /// In the order of their beginnings.
-    items: Vec<Item>,
+    all: Vec<Item>,
     /// How many bytes are held back of them.
     held: usize,
     refuses: bool,
@@ -37,7 +37,7 @@ impl Items {
         Self {
             provider: provider.to_owned(),
             model,
-            items: Vec::new(),
+            all: Vec::new(),
             held: 0,
             refuses: false,
         }
@@ -59,7 +59,7 @@ impl Items {
         if self.named(head.ids(), index, &kind).is_none() {
             self.held += head.bytes();
             let at = self.open(index, kind)?;
-            self.items[at].learn(head);
+            self.all[at].learn(head);
         }
         Ok(())
     }
@@ -73,11 +73,11 @@ impl Items {
         self.refuses |= addition.what == Piece::Refusal;
         let kind = Kind::of(addition.what);
         let at = self.place(addition.index, &addition.id, kind)?;
-        if !self.items[at].is_whole {
+        if !self.all[at].is_whole {
             if addition.what == Piece::Arguments {
                 self.held += addition.more.len();
             }
-            self.items[at].add(addition, out);
+            self.all[at].add(addition, out);
         }
         Ok(())
     }
@@ -86,13 +86,13 @@ impl Items {
     pub(crate) fn arguments(&mut self, done: Arguments) -> Result<(), Wrong> {
         let id = done.id.unwrap_or_default();
         let at = self.place(done.index, &id, Kind::of(Piece::Arguments))?;
-        let item = &mut self.items[at];
+        let item = &mut self.all[at];
         if let Kind::Call(call) = &mut item.kind
             && !item.is_whole
-            && !done.arguments.is_empty()
+            && !done.json.is_empty()
         {
             self.held -= call.arguments.len();
-            call.arguments = done.arguments;
+            call.arguments = done.json;
             self.held += call.arguments.len();
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Items {
 
     /// Tells of the calls. One without a name was none.
     pub(crate) fn tell_calls(&mut self, out: &mut Vec<StreamEvent>) {
-        for Item { at, id, kind, .. } in std::mem::take(&mut self.items) {
+        for Item { at, id, kind, .. } in std::mem::take(&mut self.all) {
             let index = at;
             let Kind::Call(call) = kind else { continue };
             if call.name.is_empty() {
@@ -156,13 +156,13 @@ impl Items {
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Wrong> {
         let at = match known {
-            Some(at) if self.items[at].is_whole => return Ok(()),
+            Some(at) if self.all[at].is_whole => return Ok(()),
             Some(at) => at,
             None => self.open(index, Kind::named(&head.kind))?,
         };
         self.held += head.bytes();
         let whole = members(whole)?;
-        let item = &mut self.items[at];
+        let item = &mut self.all[at];
         item.is_whole = true;
         item.learn(head);
         let index = item.at;
@@ -221,7 +221,7 @@ impl Items {
     fn place(&mut self, index: Option<u32>, id: &str, kind: Kind) -> Result<usize, Wrong> {
         let known = if index.is_none() && id.is_empty() {
             let is_it = |item: &Item| !item.is_whole && item.kind.is_like(&kind);
-            self.items.iter().rposition(is_it)
+            self.all.iter().rposition(is_it)
         } else {
             self.known([id, ""], index, &kind)
         };
@@ -230,7 +230,7 @@ impl Items {
         }
         self.held += id.len();
         let at = self.open(index, kind)?;
-        id.clone_into(&mut self.items[at].id);
+        id.clone_into(&mut self.all[at].id);
         Ok(at)
     }
 
@@ -239,13 +239,13 @@ impl Items {
         let is_it = |item: &Item| {
             !item.is_whole && item.index == index && index.is_some() && item.kind.is_like(kind)
         };
-        let numbered = self.items.iter().rposition(is_it);
+        let numbered = self.all.iter().rposition(is_it);
         numbered.or_else(|| self.named(ids, index, kind))
     }
 
     /// The item of such an id, unless it has another number.
     fn named(&self, ids: [&str; 2], index: Option<u32>, kind: &Kind) -> Option<usize> {
-        self.items.iter().rposition(|item| {
+        self.all.iter().rposition(|item| {
             let has_other = item.index.is_some() && index.is_some() && item.index != index;
             item.kind.is_like(kind) && !has_other && ids.iter().any(|id| item.is_named(id))
         })
@@ -256,25 +256,25 @@ impl Items {
         let kind = Kind::named(&head.kind);
         self.named(head.ids(), None, &kind).or_else(|| {
             let is_it = |item: &Item| item.at == index && item.kind.is_like(&kind);
-            self.items.iter().position(is_it)
+            self.all.iter().position(is_it)
         })
     }
 
     fn open(&mut self, index: Option<u32>, kind: Kind) -> Result<usize, Wrong> {
-        if self.items.len() == MAX_ITEMS {
+        if self.all.len() == MAX_ITEMS {
             return Err(Wrong::Corrupt("that begins too many items"));
         }
-        let free = self.items.iter().map(|item| item.at.saturating_add(1));
+        let free = self.all.iter().map(|item| item.at.saturating_add(1));
         let free = free.max().unwrap_or(0);
-        let is_free = |at: &u32| self.items.iter().all(|item| item.at != *at);
-        self.items.push(Item {
+        let is_free = |at: &u32| self.all.iter().all(|item| item.at != *at);
+        self.all.push(Item {
             at: index.filter(is_free).unwrap_or(free),
             index,
             id: String::new(),
             kind,
             is_whole: false,
         });
-        Ok(self.items.len() - 1)
+        Ok(self.all.len() - 1)
     }
 
     fn own(&self, members: Map<String, Value>) -> ProviderData {

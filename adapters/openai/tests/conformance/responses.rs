@@ -67,7 +67,7 @@ fn answer(said: &Spoken) -> Vec<String> {
         "output_tokens": said.usage.output_tokens,
     });
     events.push(match said.stop {
-        StopReason::MaxTokens => incomplete("max_output_tokens", usage, output),
+        StopReason::MaxTokens => incomplete("max_output_tokens", &usage, &output),
         _ => event(
             "completed",
             json!({"response": {"status": "completed", "usage": usage, "output": output}}),
@@ -85,7 +85,7 @@ fn texts(words: &[String]) -> Vec<String> {
     deltas.collect()
 }
 
-fn incomplete(reason: &str, usage: Value, output: Vec<Value>) -> String {
+fn incomplete(reason: &str, usage: &Value, output: &[Value]) -> String {
     let response = json!({
         "status": "incomplete", "incomplete_details": {"reason": reason}, "usage": usage,
         "output": output,

@@ -57,9 +57,9 @@ fn data(provider: &str, model: &str, data: Value) -> ProviderData {
     }
 }
 
-fn signed(provider: &str, model: &str) -> Option<ProviderData> {
+fn signed(provider: &str, model: &str) -> ProviderData {
     let extra = json!({"google": {"thought_signature": "s"}});
-    Some(data(provider, model, json!({"extra_content": extra})))
+    data(provider, model, json!({"extra_content": extra}))
 }
 
 fn thinking(thinking: &str, provider_data: Option<ProviderData>) -> Block {
@@ -334,12 +334,12 @@ fn g2_and_g3_calls_go_back_to_the_model_that_signed_the_first_of_them() {
         sent(&history, exchange(Vec::new(), calls))
     };
 
-    let own = of(signed("local", "m"));
+    let own = of(Some(signed("local", "m")));
 
     let signature = json!({"google": {"thought_signature": "s"}});
     assert_eq!(own[1]["tool_calls"][0]["extra_content"], signature);
     assert_eq!(own[1]["tool_calls"][1].get("extra_content"), None);
-    for foreign in [signed("local", "another"), signed("other", "m")] {
+    for foreign in [signed("local", "another"), signed("other", "m")].map(Some) {
         assert_eq!(of(foreign)[1].get("tool_calls"), None);
     }
 }
@@ -347,9 +347,9 @@ fn g2_and_g3_calls_go_back_to_the_model_that_signed_the_first_of_them() {
 #[test]
 fn g3_what_the_same_model_attached_goes_back_to_it() {
     let calls = vec![
-        tool_use("a", signed("local", "m")),
-        tool_use("b", signed("local", "another")),
-        tool_use("c", signed("other", "m")),
+        tool_use("a", Some(signed("local", "m"))),
+        tool_use("b", Some(signed("local", "another"))),
+        tool_use("c", Some(signed("other", "m"))),
     ];
 
     let sent = messages(exchange(Vec::new(), calls));

@@ -65,6 +65,7 @@ fn data(provider: &str, model: &str, data: Value) -> ProviderData {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "blocks have it so")]
 fn own(members: Value) -> Option<ProviderData> {
     Some(data("local", "m", members))
 }
