@@ -14,7 +14,7 @@ const SPEECH: Speech = Speech {
     api: Api::Responses,
     answer,
     texts,
-    unsupported: || incomplete("pause_turn", Value::Null, Vec::new()),
+    unsupported: || incomplete("pause_turn", &Value::Null, &[]),
 };
 
 async fn remote(play: Play) -> RemoteProvider {
