@@ -13,8 +13,8 @@ use crate::store::StoreFailure;
 ///
 /// Where it names a key, the transaction that adds it asks once more whether that key
 /// [may act](hango_domain::people::may_act), as it stood before the change: else nothing of the change is
-/// made, and the answer is [`StoreFailure::ActorRefused`]. So what was revoked, disabled or suspended
-/// changes nothing from that moment on, whatever its process knew when it let the caller in.
+/// made, and the answer is [`StoreFailure::ActorRefused`]. So what begins behind a revocation changes nothing,
+/// whatever its process knew when it let the caller in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewAudit {
     /// Its identity.

@@ -119,8 +119,14 @@ pub trait IdentityStore: Send + Sync {
         audit: NewAudit,
     ) -> Result<User, IdentityStoreError>;
 
-    /// Adds a key of an existing user.
-    async fn create_key(&self, key: ApiKey, audit: NewAudit) -> Result<ApiKey, IdentityStoreError>;
+    /// Adds a key of an existing user. Whether `by` may speak for him is asked of the user as he is then;
+    /// `None` is an operator, who may.
+    async fn create_key(
+        &self,
+        by: Option<Scope>,
+        key: ApiKey,
+        audit: NewAudit,
+    ) -> Result<ApiKey, IdentityStoreError>;
 
     /// Finds a key.
     async fn key(

@@ -40,7 +40,7 @@ const PATH: &str = "/openapi.json";
         (name = "Sessions", description = "Conversations and their messages."),
         (name = "Agents", description = "What a run is executed as, and what agents can be made of."),
         (name = "People", description = "Who calls."),
-        (name = "Operator", description = "Tenants, for who runs the server."),
+        (name = "Operator", description = "Tenants, for who runs the server. There only while `HANGO_ADMIN_TOKEN` is set."),
         (name = "Platform", description = "How the process is."),
     ),
 )]

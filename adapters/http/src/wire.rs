@@ -97,6 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             Ok(Lines::Empty) => {
                 self.buffer.advance(b"\r\n".len());
+                self.seen = 0;
                 return;
             }
             Ok(Lines::Whole(length)) => {

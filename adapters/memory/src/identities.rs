@@ -175,10 +175,12 @@ impl IdentityStore for MemoryStore {
         Ok(after)
     }
 
-    async fn create_key(&self, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
+    async fn create_key(&self, by: Option<Scope>, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
         let mut state = self.lock();
-        if state.user(key.tenant_id, key.user_id).is_none() {
-            return Err(IdentityStoreError::NotFound);
+        let user = state.user(key.tenant_id, key.user_id);
+        let user = user.ok_or(IdentityStoreError::NotFound)?;
+        if by.is_some_and(|by| !by.may_act_for(user)) {
+            return Err(IdentityStoreError::Forbidden);
         }
         state.free_prefix(&key)?;
         let now = self.clock.now();

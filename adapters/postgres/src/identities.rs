@@ -242,20 +242,24 @@ impl IdentityStore for PostgresStore {
             .await
     }
 
-    async fn create_key(&self, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
+    async fn create_key(&self, by: Option<Scope>, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
         let clock = self.clock.clone();
         self.pool
             .transact(move |conn| {
                 let (clock, key, audit) = (clock.clone(), key.clone(), audit.clone());
                 Box::pin(async move {
+                    // Whoever changes users holds it too: what is found of them stays so.
+                    tenants::lock(conn, key.tenant_id).await?;
+                    let user = users::find(conn, key.tenant_id, key.user_id).await?;
+                    let user = user.ok_or(IdentityStoreError::NotFound)?;
+                    if by.is_some_and(|by| !by.may_act_for(&user)) {
+                        return Err(IdentityStoreError::Forbidden);
+                    }
                     let now = clock.ask(conn).await?;
                     let key = ApiKey {
                         created_at: now,
                         ..key
                     };
-                    // Users are never removed: what is there now stays.
-                    let user = users::find(conn, key.tenant_id, key.user_id).await?;
-                    user.ok_or(IdentityStoreError::NotFound)?;
                     if !keys::add(conn, &key).await? {
                         return Err(IdentityStoreError::PrefixTaken);
                     }

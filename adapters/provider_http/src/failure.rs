@@ -17,6 +17,9 @@ use serde_json::Value;
 
 use crate::wire::{MAX_READ, size};
 
+/// Shorter ones are no secrets but words, and would be found everywhere.
+const SHORTEST_SECRET: usize = 8;
+
 /// How much of what a server said is looked at.
 const MAX_HEARD: usize = 8 << 10;
 
@@ -175,7 +178,7 @@ impl Origin {
     /// put the key into every log.
     fn quote(&self, text: &str, max_chars: usize) -> String {
         let secrets = self.secrets.iter().map(ExposeSecret::expose_secret);
-        let secrets = secrets.filter(|secret| !secret.is_empty());
+        let secrets = secrets.filter(|secret| secret.len() >= SHORTEST_SECRET);
         let heard = beginning(text);
         let mut shown = secrets.clone().fold(heard.to_owned(), |text, secret| {
             text.replace(secret, "[key]")

@@ -112,8 +112,9 @@ impl Remote {
                 return Err(origin.failure(ModelFailureKind::Unavailable, message));
             }
             let mut events = Vec::new();
-            dialect.whole(&text, &mut events)?;
-            return Ok(stream::iter(events).map(Ok).boxed());
+            let failure = dialect.whole(&text, &mut events).err();
+            let events = events.into_iter().map(Ok).chain(failure.map(Err));
+            return Ok(stream::iter(events).boxed());
         }
         Ok(wire::answer(body, origin, patience, dialect).boxed())
     }

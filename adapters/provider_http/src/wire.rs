@@ -111,6 +111,7 @@ where
         events: 0,
         told: 0,
         ready: VecDeque::new(),
+        failure: None,
         ended: false,
         done: false,
     };
@@ -170,6 +171,8 @@ struct Answer<D> {
     told: usize,
     /// What the last event told and nobody took yet.
     ready: VecDeque<StreamEvent>,
+    /// Why nothing follows what is ready: an event that fails may have told something before.
+    failure: Option<ModelFailure>,
     /// Whether the bytes have ended.
     ended: bool,
     done: bool,
@@ -180,6 +183,10 @@ impl<D: Dialect> Answer<D> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
+            }
+            if let Some(failure) = self.failure.take() {
+                self.done = true;
+                return Err(failure);
             }
             if self.done {
                 return Ok(None);
@@ -197,12 +204,17 @@ impl<D: Dialect> Answer<D> {
         let mut told = Vec::new();
         let flow = if let Some(mut event) = self.event().await? {
             event.data = mended(event.data);
-            self.dialect.event(&event, &mut told)?
+            self.dialect.event(&event, &mut told)
         } else {
             self.dialect.closed(&mut told);
-            Flow::Done
+            Ok(Flow::Done)
         };
-        self.done = flow == Flow::Done;
+        match flow {
+            Ok(flow) => self.done = flow == Flow::Done,
+            // What is broken at the end, behind the stop, is not missed.
+            Err(_) if self.ended && self.dialect.is_stopped() => self.done = true,
+            Err(failure) => self.failure = Some(failure),
+        }
         self.told += told.iter().map(StreamEvent::bytes).sum::<usize>();
         self.ready.extend(told);
         Ok(())

@@ -192,7 +192,7 @@ impl IdentityStore for SqliteStore {
             .await
     }
 
-    async fn create_key(&self, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
+    async fn create_key(&self, by: Option<Scope>, key: ApiKey, audit: NewAudit) -> Answer<ApiKey> {
         let clock = self.clock.clone();
         self.writer
             .write(Urgency::Normal, async move |conn| {
@@ -202,7 +202,10 @@ impl IdentityStore for SqliteStore {
                     ..key
                 };
                 let user = users::find(&mut *conn, key.tenant_id, key.user_id).await?;
-                user.ok_or(IdentityStoreError::NotFound)?;
+                let user = user.ok_or(IdentityStoreError::NotFound)?;
+                if by.is_some_and(|by| !by.may_act_for(&user)) {
+                    return Err(IdentityStoreError::Forbidden);
+                }
                 if !keys::add(conn, &key).await? {
                     return Err(IdentityStoreError::PrefixTaken);
                 }

@@ -298,7 +298,7 @@ impl UseCases {
     async fn add_key(&self, key: ApiKey) -> Result<ApiKey, UseCaseError> {
         let mut audit = self.operator_audit(key.tenant_id, Action::KeyCreate, key.id.0);
         audit.detail = Map::from_iter([("user_id".to_owned(), json!(key.user_id))]);
-        Ok(self.stores.identities.create_key(key, audit).await?)
+        Ok(self.stores.identities.create_key(None, key, audit).await?)
     }
 
     pub(super) fn new_user(&self, tenant: TenantId, new: NewUser) -> User {

@@ -168,7 +168,7 @@ arm! { IDENTITIES = "identities": IdentityStore, IdentityStoreError {
     users(tenant: TenantId, only: Option<UserId>, page: PageRequest) -> Page<User>;
     update_user(by: Option<Scope>, tenant: TenantId, user: UserId, patch: UserPatch, audit: NewAudit)
         -> User;
-    create_key(key: ApiKey, audit: NewAudit) -> ApiKey;
+    create_key(by: Option<Scope>, key: ApiKey, audit: NewAudit) -> ApiKey;
     key(tenant: TenantId, key: ApiKeyId) -> Option<ApiKey>;
     keys(tenant: TenantId, user: Option<UserId>, page: PageRequest) -> Page<ApiKey>;
     revoke_key(tenant: TenantId, key: ApiKeyId, audit: NewAudit) -> ();

@@ -204,7 +204,7 @@ impl Stage {
             let update = identities.update_user(None, by.tenant, changed, patch(), audit());
             refused(update.await.map(drop));
         }
-        refused(identities.create_key(key, audit()).await.map(drop));
+        refused(identities.create_key(None, key, audit()).await.map(drop));
         let key = self.other.key.expect("he has one");
         refused(identities.revoke_key(by.tenant, key, audit()).await);
         let suspended = TenantStatus::Suspended;

@@ -242,7 +242,7 @@ impl Fixture {
             ..self.new_key(&user)
         };
         let audit = self.operator_audit(scope.tenant, "key.create");
-        let key = self.stores.identities.create_key(key, audit).await;
+        let key = self.stores.identities.create_key(None, key, audit).await;
         Scope {
             key: Some(key.expect("the user is there").id),
             ..*scope

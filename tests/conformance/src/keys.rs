@@ -31,10 +31,32 @@ pub async fn a_keys_prefix_is_taken_once(fixture: Fixture) {
     key.prefix.clone_from(&taken[0].prefix);
     let audit = fixture.audit(&two, "key.create", key.id.0);
 
-    let refused = identities.create_key(key, audit).await;
+    let refused = identities.create_key(None, key, audit).await;
 
     assert!(matches!(refused, Err(IdentityStoreError::PrefixTaken)));
     assert_eq!(keys(&fixture, two.tenant, None).await.len(), 1);
+}
+
+/// Whoever may speak for a user makes keys of his, as he is then: an admin of a member, and of no owner.
+pub async fn a_key_is_made_by_who_may_act_for_its_user(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    let owner = fixture.tenant().await;
+    let admin = fixture.user(&owner, Role::Admin).await;
+    let member = fixture.user(&owner, Role::Member).await;
+    let make = async |of: UserId| {
+        let user = identities.user(owner.tenant, of).await;
+        let user = user.expect("reads work").expect("he is there");
+        let key = fixture.new_key(&user);
+        let audit = fixture.audit(&admin, "key.create", key.id.0);
+        identities.create_key(Some(admin), key, audit).await
+    };
+
+    make(member.user).await.expect("an admin may");
+    let refused = make(owner.user).await;
+
+    assert!(matches!(refused, Err(IdentityStoreError::Forbidden)));
+    let of_owner = keys(&fixture, owner.tenant, Some(owner.user)).await;
+    assert_eq!(of_owner.len(), 1);
 }
 
 /// Keys are listed newest first, and revoked once.
@@ -46,7 +68,10 @@ pub async fn a_key_is_revoked_once(fixture: Fixture) {
     fixture.clock.advance(Duration::from_secs(1));
     let key = fixture.new_key(&user);
     let audit = fixture.audit(&owner, "key.create", key.id.0);
-    let key = identities.create_key(key, audit).await.expect("all is new");
+    let key = identities
+        .create_key(None, key, audit)
+        .await
+        .expect("all is new");
     let listed = keys(&fixture, owner.tenant, Some(owner.user)).await;
     assert_eq!(listed.len(), 2);
     assert_eq!(listed[0], key);
@@ -131,7 +156,10 @@ pub async fn keys_are_listed_newest_first(fixture: Fixture) {
         let key = fixture.new_key(&user.expect("reads work").expect("he is there"));
         made.insert(0, key.id);
         let audit = fixture.audit(&owner, "key.create", key.id.0);
-        identities.create_key(key, audit).await.expect("all is new");
+        identities
+            .create_key(None, key, audit)
+            .await
+            .expect("all is new");
         // Some share their moment with the one before.
         fixture.clock.advance(Duration::from_micros(n % 2));
     }

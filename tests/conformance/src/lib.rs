@@ -133,6 +133,7 @@ macro_rules! store_tests {
             }
             retention {
                 any_history_leaves_what_the_rule_keeps
+                a_step_goes_on_behind_old_answers
                 a_run_goes_with_all_that_is_its_alone
                 what_has_not_ended_stays
                 an_idle_session_goes_behind_its_runs
@@ -196,6 +197,7 @@ macro_rules! store_tests {
             }
             keys {
                 a_keys_prefix_is_taken_once
+                a_key_is_made_by_who_may_act_for_its_user
                 a_key_is_revoked_once
                 a_keys_use_is_noted_to_the_minute
                 a_credential_is_as_all_of_it_is_now

@@ -124,7 +124,7 @@ pub async fn a_user_is_there_for_his_tenant_only(fixture: Fixture) {
     };
     let key = fixture.new_key(&stranger);
     let audit = fixture.audit(&two, "key.create", key.id.0);
-    let refused = identities.create_key(key, audit).await;
+    let refused = identities.create_key(None, key, audit).await;
     assert!(matches!(refused, Err(IdentityStoreError::NotFound)));
     let keys = identities.keys(two.tenant, Some(one.user), ALL).await;
     assert_eq!(keys.expect("reads work").items, []);

@@ -7,10 +7,11 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use hango_domain::MessageId;
 use hango_domain::conversation::{Block, Message, NewMessage};
-use hango_domain::retention::Retention;
+use hango_domain::retention::{ANSWERS_KEPT, Retention};
 use hango_domain::run::Change;
 use hango_domain::session::Session;
 use hango_ports::audit_store::AuditFilter;
+use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::PageRequest;
 use hango_ports::run_store::{PruneRequest, Pruned, RunFilter, RunStoreError};
 use hango_ports::session_store::{SessionPatch, SessionStoreError};
@@ -57,11 +58,21 @@ async fn say(
     place: &Place,
     session: &Session,
 ) -> Result<Message, SessionStoreError> {
+    say_once(fixture, place, session, None).await
+}
+
+/// The same once for its key, if there is one.
+async fn say_once(
+    fixture: &Fixture,
+    place: &Place,
+    session: &Session,
+    once: Option<IdempotencyKey>,
+) -> Result<Message, SessionStoreError> {
     let message = NewMessage::user(MessageId(fixture.uuid()), vec![Block::text("By the way:")]);
     let audit = fixture.audit(&place.owner, "message.create", message.id.0);
     let sessions = &fixture.stores.sessions;
     sessions
-        .append(place.seen(), session.id, message, audit, None)
+        .append(place.seen(), session.id, message, audit, once)
         .await
 }
 
@@ -94,6 +105,26 @@ async fn ended(fixture: &Fixture) -> (Place, Change) {
     let end = Change::Finish(fixture.finish(lease, 1));
     fixture.written(end.clone()).await;
     (place, end)
+}
+
+/// Answers that keep becoming old hold up nothing else.
+pub async fn a_step_goes_on_behind_old_answers(fixture: Fixture) {
+    let (place, _) = ended(&fixture).await;
+    let key = IdempotencyKey {
+        tenant: place.owner.tenant,
+        user: place.owner.user,
+        call: "POST /v1/sessions".to_owned(),
+        key: "once".to_owned(),
+        body: [7; 32],
+    };
+    say_once(&fixture, &place, &place.session, Some(key))
+        .await
+        .expect("it is there");
+    fixture.clock.advance(ANSWERS_KEPT);
+
+    let Pruned { answers, runs, .. } = step(&fixture, 1000).await;
+
+    assert_eq!((answers, runs), (1, 1));
 }
 
 /// A run is kept until its last moment, and is answered from then on as if it had never been there.

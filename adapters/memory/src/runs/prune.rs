@@ -7,16 +7,17 @@ use hango_ports::run_store::{PruneRequest, Pruned};
 use crate::state::State;
 
 impl State {
-    /// Removes old answers; or old runs when there are none, or old sessions.
+    /// Removes old answers, and old runs unless there are more of those; or old sessions when there are no
+    /// runs.
     pub(crate) fn prune(&mut self, request: PruneRequest, now: Timestamp) -> Pruned {
         let answers = self.prune_answers(request.rows, now);
-        match request.retention {
-            Some(retention) if answers == 0 => self.prune_sessions(retention, request.rows, now),
-            _ => Pruned {
-                answers,
-                ..Pruned::default()
-            },
-        }
+        let pruned = match request.retention {
+            Some(retention) if answers < u64::from(request.rows) => {
+                self.prune_sessions(retention, request.rows, now)
+            }
+            _ => Pruned::default(),
+        };
+        Pruned { answers, ..pruned }
     }
 
     fn prune_sessions(&mut self, retention: Retention, rows: u32, now: Timestamp) -> Pruned {

@@ -154,9 +154,12 @@ impl Tags {
             return true;
         }
         if self.held.len() > MAX_CALL {
-            pieces.push(Piece::Text(CALL.to_owned()));
+            // It is text, all of it: were it searched again, what is a tag at every step would be too.
+            let text = mem::take(&mut self.held);
+            pieces.push(Piece::Text(format!("{CALL}{text}")));
             self.place = Place::Text;
-            return true;
+            self.seen = 0;
+            return false;
         }
         let seen = self.held.len().saturating_sub(CALLED.len());
         self.seen = self.held.floor_char_boundary(seen);

@@ -84,19 +84,25 @@ impl Mapping {
         response: &Response<'_>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Wrong> {
-        self.items.settle(response.output(), out)?;
         if let Some(wire) = response.usage() {
             out.push(StreamEvent::Usage(usage(&wire)));
         }
         let stop = match (status, response.reason()) {
+            // What it had said so far may be half of something.
             (Status::Failed, _) => return Err(Wrong::Reported(response.report())),
-            (Status::Completed, _) if self.items.refuses() => Stop::Answer(StopReason::Refusal),
             (Status::Completed, _) => Stop::Answer(StopReason::EndTurn),
             (Status::Incomplete, "max_output_tokens" | "max_tokens" | "length") => {
                 Stop::Answer(StopReason::MaxTokens)
             }
             (Status::Incomplete, "content_filter") => Stop::Answer(StopReason::Refusal),
             (Status::Incomplete, unknown) => Stop::Unsupported(unknown.to_owned()),
+        };
+        self.items.settle(response.output(), out)?;
+        let stop = match stop {
+            Stop::Answer(StopReason::EndTurn) if self.items.refuses() => {
+                Stop::Answer(StopReason::Refusal)
+            }
+            stop => stop,
         };
         let is_filtered = status == Status::Incomplete && stop == Stop::Answer(StopReason::Refusal);
         if !is_filtered {

@@ -117,22 +117,21 @@ pub(super) const REMOVE_SESSIONS: &str = concat!(
      select count(*) from going"
 );
 
-/// Removes old answers; or old runs when there are none, or old sessions.
+/// Removes old answers, and old runs unless there are more of those; or old sessions when there are no
+/// runs.
 pub(super) async fn prune(
     conn: &mut PgConnection,
     clock: &StoreClock,
     request: PruneRequest,
 ) -> Result<Pruned, Error> {
     let answers = idempotency::prune(conn, clock, request.rows).await?;
-    match request.retention {
-        Some(retention) if answers == 0 => {
-            prune_sessions(conn, clock, retention, request.rows).await
+    let pruned = match request.retention {
+        Some(retention) if answers < u64::from(request.rows) => {
+            prune_sessions(conn, clock, retention, request.rows).await?
         }
-        _ => Ok(Pruned {
-            answers,
-            ..Pruned::default()
-        }),
-    }
+        _ => Pruned::default(),
+    };
+    Ok(Pruned { answers, ..pruned })
 }
 
 async fn prune_sessions(

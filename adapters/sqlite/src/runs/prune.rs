@@ -69,7 +69,8 @@ pub(super) const REMOVE_SESSIONS: &str = concat!(
     is_old_session!()
 );
 
-/// Removes old answers; or old runs when there are none, or old sessions.
+/// Removes old answers, and old runs unless there are more of those; or old sessions when there are no
+/// runs.
 pub(super) async fn prune(
     readers: &SqlitePool,
     writer: &Writer,
@@ -77,15 +78,13 @@ pub(super) async fn prune(
     now: Timestamp,
 ) -> Result<Pruned, StoreFailure> {
     let answers = idempotency::prune(readers, writer, request.rows, now).await?;
-    match request.retention {
-        Some(retention) if answers == 0 => {
-            prune_sessions(readers, writer, retention.cutoff(now), request.rows).await
+    let pruned = match request.retention {
+        Some(retention) if answers < u64::from(request.rows) => {
+            prune_sessions(readers, writer, retention.cutoff(now), request.rows).await?
         }
-        _ => Ok(Pruned {
-            answers,
-            ..Pruned::default()
-        }),
-    }
+        _ => Pruned::default(),
+    };
+    Ok(Pruned { answers, ..pruned })
 }
 
 async fn prune_sessions(
