@@ -1,9 +1,9 @@
 //! What only some operations refuse, by their ids. What all of a kind refuse is added by rule.
 
 use crate::problem::Code::{
-    self, AgentArchived, EmailTaken, Forbidden, IdempotencyInFlight, IdempotencyKeyReused,
-    LastOwner, NotFound, RunEnded, SessionBusy, SlugTaken, TooManyQueuedRuns, Unavailable,
-    VersionMismatch,
+    self, AgentArchived, BodyTooLarge, EmailTaken, Forbidden, IdempotencyInFlight,
+    IdempotencyKeyReused, LastOwner, MalformedJson, NotFound, RequestTimeout, RunEnded,
+    SessionBusy, SlugTaken, TooManyQueuedRuns, Unavailable, UnsupportedMediaType, VersionMismatch,
 };
 
 /// An operation's own problems.
@@ -38,7 +38,17 @@ const OF: &[(&str, &[Code])] = &[
             IdempotencyKeyReused,
         ],
     ),
-    ("cancel_run", &[RunEnded]),
+    (
+        "cancel_run",
+        // A body that says nothing may be there.
+        &[
+            RunEnded,
+            MalformedJson,
+            RequestTimeout,
+            BodyTooLarge,
+            UnsupportedMediaType,
+        ],
+    ),
 ];
 
 /// The problems that only this operation, or some, can answer with.
