@@ -123,10 +123,8 @@ async fn a_tool_that_never_answers_is_left_at_its_limit_and_the_run_goes_on() {
     .await;
     let called = &world.tools.calls_of(&run.id)[0];
     let told = world.provider.told_of(&called.call).unwrap_or_default();
-    assert!(
-        told.starts_with("the tool's service did not answer within 500ms"),
-        "{told:?}"
-    );
+    let was_left = history::LEFT.iter().any(|left| told.starts_with(left));
+    assert!(was_left, "{told:?}");
     another_run_succeeds(&world).await;
     history::check(&world).await;
 }

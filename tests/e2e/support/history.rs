@@ -13,8 +13,12 @@ use super::world::{Accepted, World};
 /// What a model is told of a call that was not executed because the run had made it too often.
 const NUDGE: &str = "this exact call was already made";
 
-/// What a model is told of a call that was not answered in time.
-const LEFT: &str = "the tool's service did not answer within";
+/// What a model is told of a call that was not answered in time, by whoever noticed first: the tool, or the
+/// engine.
+pub(crate) const LEFT: [&str; 2] = [
+    "the tool's service did not answer within",
+    "the tool did not return within",
+];
 
 /// Waits until every accepted run has ended as `state`, then checks everything.
 pub(crate) async fn all_ended(world: &World, state: &str) {
@@ -125,7 +129,7 @@ async fn journal_is_true(world: &World, run: &Value, own: &[&Value]) {
         let was_told = |what| told.as_ref().is_some_and(|told| told.starts_with(what));
         if was_told(NUDGE) {
             assert!(arrived.is_empty(), "a blocked call was made: {arrived:#?}");
-        } else if was_told(LEFT) {
+        } else if LEFT.into_iter().any(was_told) {
             let answered = arrived.iter().any(|called| called.answered == Some(true));
             assert!(!answered, "it returned: {call:#} {arrived:#?}");
         } else if run["state"] == "succeeded" && call["state"] == "finished" {
