@@ -9,7 +9,8 @@ use hango_domain::run::{RunErrorCode, RunStatus, TodoStatus};
 use hango_domain::tool::Idempotency;
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::openapi::schema::Schema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, OneOfBuilder, Schema};
 
 /// One of some words.
 pub(crate) fn words<T: Serialize>(all: impl IntoIterator<Item = T>) -> Schema {
@@ -20,6 +21,11 @@ pub(crate) fn words<T: Serialize>(all: impl IntoIterator<Item = T>) -> Schema {
 /// A shape that is written down as it is.
 fn of(shape: Value) -> Schema {
     serde_json::from_value(shape).expect("it is a schema")
+}
+
+/// A list: read out of JSON it would lose what is in it.
+fn list(items: Schema) -> Schema {
+    ArrayBuilder::new().items(RefOr::T(items)).build().into()
 }
 
 /// A shape, or nothing.
@@ -52,7 +58,7 @@ pub(crate) fn run_state() -> Schema {
 }
 
 pub(crate) fn run_states() -> Schema {
-    of(json!({"type": "array", "items": run_state()}))
+    list(run_state())
 }
 
 /// Who speaks.
@@ -108,17 +114,14 @@ pub(crate) fn usage_of_message() -> Schema {
 
 /// A run's plan.
 pub(crate) fn todos() -> Schema {
-    of(json!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "required": ["content", "status"],
-            "properties": {
-                "content": {"type": "string"},
-                "status": words(TodoStatus::ALL),
-            },
+    list(of(json!({
+        "type": "object",
+        "required": ["content", "status"],
+        "properties": {
+            "content": {"type": "string"},
+            "status": words(TodoStatus::ALL),
         },
-    }))
+    })))
 }
 
 /// The optional layers' settings as they hold.
@@ -159,11 +162,13 @@ pub(crate) fn content() -> Schema {
         json!({"type": "object", "title": kind, "required": required, "properties": properties})
     };
     let text = || json!({"type": "string"});
+    // Nothing but a type is what a schema cannot do without here.
+    let any = || json!({"type": ["object", "array", "string", "number", "boolean", "null"]});
     let own = json!({
         "type": "object",
         "description": "What the provider attached; it goes back only to where it came from.",
         "required": ["provider", "model", "data"],
-        "properties": {"provider": text(), "model": text(), "data": {}},
+        "properties": {"provider": text(), "model": text(), "data": any()},
     });
     let blocks = [
         kind(
@@ -199,32 +204,31 @@ pub(crate) fn content() -> Schema {
         kind(
             "provider",
             &["provider", "model", "data"],
-            json!({"provider": text(), "model": text(), "data": {}}),
+            json!({"provider": text(), "model": text(), "data": any()}),
         ),
     ];
-    of(json!({"type": "array", "items": {"oneOf": blocks}}))
+    list(of(json!({"oneOf": blocks})))
 }
 
 /// What a client may say: text, or text blocks.
 pub(crate) fn said() -> Schema {
-    of(json!({
-        "oneOf": [
-            {"type": "string", "minLength": 1},
-            {
-                "type": "array",
-                "minItems": 1,
-                "items": {
-                    "type": "object",
-                    "additionalProperties": false,
-                    "required": ["type", "text"],
-                    "properties": {
-                        "type": {"type": "string", "enum": ["text"]},
-                        "text": {"type": "string", "minLength": 1},
-                    },
-                },
-            },
-        ],
-    }))
+    let block = of(json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["type", "text"],
+        "properties": {
+            "type": {"type": "string", "enum": ["text"]},
+            "text": {"type": "string", "minLength": 1},
+        },
+    }));
+    let blocks = ArrayBuilder::new()
+        .items(RefOr::T(block))
+        .min_items(Some(1));
+    OneOfBuilder::new()
+        .item(of(json!({"type": "string", "minLength": 1})))
+        .item(Schema::from(blocks.build()))
+        .build()
+        .into()
 }
 
 /// What usage is summed by.
@@ -286,6 +290,11 @@ mod tests {
         ];
 
         assert!(is_described(&content(), &json!(blocks)));
+        assert!(is_described(
+            &said(),
+            &json!([{"type": "text", "text": "hi"}])
+        ));
+        assert!(!is_described(&said(), &json!([{"type": "image"}])));
         assert!(!is_described(&content(), &json!([{"type": "text"}])));
         assert!(!is_described(
             &content(),
