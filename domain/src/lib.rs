@@ -38,6 +38,7 @@ pub mod text;
 pub mod timestamp;
 pub mod tool;
 pub mod trace;
+pub mod usage;
 
 pub use id::{
     AgentId, ApiKeyId, AuditId, MessageId, OwnerId, RunId, SessionId, TenantId, ToolCallId, UserId,

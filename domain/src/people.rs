@@ -184,10 +184,22 @@ pub fn name_fault(name: &str) -> Option<NameFault> {
     }
 }
 
+/// Whether mail could be sent there, as far as its look tells: somebody at somewhere, nothing blank.
+/// Otherwise an address is whatever its owner says it is, kept and compared as it was written: which part
+/// of it means the same in another case, only his mail server knows.
+#[must_use]
+pub fn is_address(text: &str) -> bool {
+    let plain = |c: char| !c.is_whitespace() && !is_control(c);
+    text.len() <= 254
+        && text.chars().all(plain)
+        && text
+            .split_once('@')
+            .is_some_and(|(who, host)| !who.is_empty() && !host.is_empty() && !host.contains('@'))
+}
+
 /// Whether a character is not shown but changes how what is around it is: a control, the end of a line,
 /// or what turns the direction of the text that follows.
-#[must_use]
-pub fn is_control(c: char) -> bool {
+fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -230,6 +242,25 @@ mod tests {
             ("a\u{2028}b".to_owned(), NameFault::Control),
         ] {
             assert_eq!(name_fault(&bad), Some(fault), "{bad:.20?}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_somebody_at_somewhere() {
+        for good in ["a@b", "owner@localhost", "\u{e9}t\u{e9}@example.org"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "",
+            "a",
+            "@b",
+            "a@",
+            "a@b@c",
+            "a b@c",
+            "a@b\n",
+            "a@b\u{202e}",
+        ] {
+            assert!(!is_address(bad), "{bad:?}");
         }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use hango_domain::TenantId;
-use hango_domain::conversation::Usage;
+use hango_domain::usage::{UsageKey, UsageSum};
 use hango_ports::StoreFailure;
-use hango_ports::usage_store::{UsageKey, UsageQuery, UsageStore, UsageSum};
+use hango_ports::usage_store::{UsageQuery, UsageStore};
 
 use crate::MemoryStore;
 
@@ -34,12 +34,8 @@ impl UsageStore for MemoryStore {
             sum.count(run);
         }
         let mut sums: Vec<_> = sums.into_values().collect();
-        sums.sort_by_key(|sum| Reverse(tokens(&sum.usage) + tokens(&sum.discarded)));
+        sums.sort_by_key(|sum| Reverse(sum.tokens()));
         sums.truncate(query.limit as usize);
         Ok(sums)
     }
-}
-
-fn tokens(usage: &Usage) -> u128 {
-    u128::from(usage.input_tokens) + u128::from(usage.output_tokens)
 }

@@ -2,8 +2,9 @@
 
 use async_trait::async_trait;
 use hango_domain::TenantId;
+use hango_domain::usage::{UsageGroup, UsageSum};
 use hango_ports::StoreFailure;
-use hango_ports::usage_store::{UsageGroup, UsageQuery, UsageStore, UsageSum};
+use hango_ports::usage_store::{UsageQuery, UsageStore};
 
 use crate::PostgresStore;
 use crate::rows::{self, moment};

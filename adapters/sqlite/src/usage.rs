@@ -5,8 +5,9 @@
 
 use async_trait::async_trait;
 use hango_domain::TenantId;
+use hango_domain::usage::{UsageGroup, UsageSum};
 use hango_ports::StoreFailure;
-use hango_ports::usage_store::{UsageGroup, UsageQuery, UsageStore, UsageSum};
+use hango_ports::usage_store::{UsageQuery, UsageStore};
 
 use crate::SqliteStore;
 use crate::error::Error;

@@ -5,7 +5,7 @@
 
 use hango_domain::access::Role;
 use hango_domain::agent::is_slug;
-use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus, is_control};
+use hango_domain::people::{ApiKey, Tenant, TenantStatus, User, UserStatus, is_address};
 use hango_domain::{ApiKeyId, TenantId, Timestamp, UserId};
 use hango_ports::identity_store::{Credential, UserPatch};
 use hango_ports::page::{Page, PageRequest};
@@ -70,7 +70,7 @@ impl UseCases {
                 if let Some(name) = &new.name {
                     judge_name("/name", name, faults);
                 }
-                if !is_email(&new.owner_email) {
+                if !is_address(&new.owner_email) {
                     faults.push(no_email("/owner/email"));
                 }
                 if let Some(name) = &new.owner_name {
@@ -332,24 +332,12 @@ impl UseCases {
 
 /// Notes what is wrong with a user who is to be added.
 pub(super) fn judge_user(new: &NewUser, faults: &mut Vec<Fault>) {
-    if !is_email(&new.email) {
+    if !is_address(&new.email) {
         faults.push(no_email("/email"));
     }
     if let Some(name) = &new.name {
         judge_name("/name", name, faults);
     }
-}
-
-/// Whether mail could be sent there, as far as its look tells: somebody at somewhere, nothing blank.
-/// Otherwise an address is whatever its owner says it is, kept and compared as it was written: which part
-/// of it means the same in another case, only his mail server knows.
-fn is_email(text: &str) -> bool {
-    let plain = |c: char| !c.is_whitespace() && !is_control(c);
-    text.len() <= 254
-        && text.chars().all(plain)
-        && text
-            .split_once('@')
-            .is_some_and(|(who, host)| !who.is_empty() && !host.is_empty() && !host.contains('@'))
 }
 
 fn no_email(pointer: &str) -> Fault {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use hango_domain::Timestamp;
-use hango_ports::usage_store::{UsageGroup, UsageQuery, UsageSum};
+use hango_domain::usage::{UsageGroup, UsageSum};
+use hango_ports::usage_store::UsageQuery;
 
 use super::{Caller, Fault, FaultCode, Input, UseCaseError, UseCases};
 

@@ -17,6 +17,7 @@ use hango_domain::run::{
     Answer, Boundary, End, GiveBack, Lease, Record, Repair, Resume, Retry, Run,
 };
 use hango_domain::session::Session;
+use hango_domain::usage::UsageSum;
 use hango_domain::{AgentId, ApiKeyId, OwnerId, RunId, SessionId, TenantId, UserId};
 use hango_ports::agent_store::{AgentPatch, AgentRef, AgentStoreError};
 use hango_ports::audit_store::{AuditFilter, AuditRow, NewAudit};
@@ -31,7 +32,7 @@ use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
 };
 use hango_ports::store::StoreHealth;
-use hango_ports::usage_store::{UsageQuery, UsageSum};
+use hango_ports::usage_store::UsageQuery;
 use hango_ports::{
     AgentStore, AuditStore, IdentityStore, RunStore, SessionStore, StoreFailure, Stores, UsageStore,
 };

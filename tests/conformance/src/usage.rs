@@ -7,9 +7,10 @@ use hango_domain::Timestamp;
 use hango_domain::access::Role;
 use hango_domain::conversation::Usage;
 use hango_domain::run::{Change, End, Outcome, Run, RunError, RunErrorCode, RunStatus};
+use hango_domain::usage::{UsageGroup, UsageKey, UsageSum};
 use hango_ports::page::PageRequest;
 use hango_ports::run_store::RunFilter;
-use hango_ports::usage_store::{UsageGroup, UsageKey, UsageQuery, UsageSum};
+use hango_ports::usage_store::UsageQuery;
 
 use crate::{Fixture, Place, USAGE, owner};
 

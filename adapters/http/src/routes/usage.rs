@@ -5,8 +5,8 @@ use axum::extract::State;
 use chrono::{DateTime, NaiveDate};
 use hango_application::use_cases::{UsageAsk, UsageReport};
 use hango_domain::conversation::Usage;
+use hango_domain::usage::{UsageGroup, UsageKey, UsageSum};
 use hango_domain::{AgentId, UserId};
-use hango_ports::usage_store::{UsageGroup, UsageKey, UsageSum};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -1,7 +1,7 @@
 //! Sums over runs.
 
 use hango_domain::conversation::Usage;
-use hango_ports::usage_store::{UsageGroup, UsageKey, UsageSum};
+use hango_domain::usage::{UsageGroup, UsageKey, UsageSum};
 use sqlx::sqlite::SqliteRow;
 
 use super::Columns;
