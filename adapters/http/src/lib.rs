@@ -22,6 +22,7 @@ mod refusals;
 mod routes;
 mod serve;
 mod time;
+mod unread;
 mod wire;
 
 use std::sync::Arc;

@@ -23,6 +23,7 @@ use tower::ServiceExt as _;
 
 use crate::head::MAX_HEADERS;
 use crate::rates::Peer;
+use crate::unread::Unread;
 use crate::wire::{Refused, Wire};
 
 /// How long to wait when the process has no room for a connection.
@@ -135,8 +136,10 @@ fn connection(
     let wire = Wire::new(stream, limits.answer_timeout, refused.clone());
     let service = service_fn(move |request: http::Request<Incoming>| {
         // What comes behind chunks is not looked at: where they end is hyper's to say alone.
-        let is_last = request.headers().contains_key(header::TRANSFER_ENCODING);
-        let mut request = request.map(axum::body::Body::new);
+        let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
+        let (head, body) = request.into_parts();
+        let (body, unread) = Unread::watch(body);
+        let mut request = http::Request::from_parts(head, axum::body::Body::new(body));
         request.extensions_mut().insert(Peer(peer));
         if let Some(refusal) = refused.get() {
             request.extensions_mut().insert(refusal.clone());
@@ -144,7 +147,9 @@ fn connection(
         let answer = router.clone().oneshot(request);
         async move {
             let mut response = answer.await?;
-            if is_last {
+            // hyper gives up a connection whose body nobody read; a client that is not told sends his next
+            // request into it.
+            if is_chunked || unread.is_left() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
