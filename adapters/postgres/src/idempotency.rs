@@ -15,14 +15,16 @@ use crate::clock::StoreClock;
 use crate::error::{Error, is_lock_timeout};
 use crate::rows::{self, Document};
 
-/// Takes a key that nobody used, or not lately. The transaction waits for nobody longer than a request may
-/// wait for the first one with its key.
-const TAKE: &str = "with patience as materialized (select set_config('lock_timeout', '2s', true))
+/// Takes a key that nobody used, or not lately; waits for the first one with it as long as a request may, and
+/// leaves the transaction the patience that it had for others.
+const TAKE: &str = "with patience as materialized (
+         select current_setting('lock_timeout') as before, set_config('lock_timeout', '2s', true))
      insert into idempotency_keys as taken (tenant_id, user_id, call, key, body, created_at)
      select $1, $2, $3, $4, $5, coalesce($6, clock_timestamp()) from patience
      on conflict (tenant_id, user_id, call, key) do update
      set body = excluded.body, answer = null, created_at = excluded.created_at
-     where taken.created_at <= excluded.created_at - $7::bigint * interval '1 microsecond'";
+     where taken.created_at <= excluded.created_at - $7::bigint * interval '1 microsecond'
+     returning (select set_config('lock_timeout', before, true) from patience)";
 
 /// What came of the first request with a key.
 const FIRST: &str = "select user_id, body, answer from idempotency_keys

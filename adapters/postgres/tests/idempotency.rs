@@ -9,9 +9,10 @@ use hango_ports::run_store::RunStoreError;
 use hango_postgres::{Options, PostgresStore};
 use hango_test_database::TestDatabase;
 use sqlx::{Connection, PgConnection};
+use tokio::time::timeout;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn d35_a_request_waits_two_seconds_for_the_first_one_with_its_key() {
+/// A store, and a connection of somebody else to its database.
+async fn store_and_other() -> (Fixture, PgConnection, TestDatabase) {
     let database = TestDatabase::new().await;
     let clock = Arc::new(ManualClock::default());
     let options = Options {
@@ -20,7 +21,14 @@ async fn d35_a_request_waits_two_seconds_for_the_first_one_with_its_key() {
     };
     let store = Arc::new(PostgresStore::open(options).expect("the URL is one of PostgreSQL"));
     store.migrate().await.expect("the schema is brought up");
-    let fixture = Fixture::new(store.stores(), clock);
+    let other = PgConnection::connect(database.url()).await;
+    let other = other.expect("the server is there");
+    (Fixture::new(store.stores(), clock), other, database)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d35_a_request_waits_two_seconds_for_the_first_one_with_its_key() {
+    let (fixture, mut other, _database) = store_and_other().await;
     let place = fixture.place().await;
     let key = fixture.once(&place.owner, "key");
     let accept = async || {
@@ -30,8 +38,6 @@ async fn d35_a_request_waits_two_seconds_for_the_first_one_with_its_key() {
         let accepted = fixture.stores.runs.accept(new, audit, Some(key.clone()));
         (accepted.await, begun.elapsed())
     };
-    let other = PgConnection::connect(database.url()).await;
-    let mut other = other.expect("the server is there");
     let mut first = other.begin().await.expect("transactions begin");
     sqlx::query(
         "insert into idempotency_keys (tenant_id, user_id, call, key, body, created_at)
@@ -54,5 +60,29 @@ async fn d35_a_request_waits_two_seconds_for_the_first_one_with_its_key() {
     assert!(took < Duration::from_secs(4), "{took:?}");
     first.rollback().await.expect("it can be undone");
     let (accepted, _) = accept().await;
+    assert!(accepted.is_ok(), "{accepted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_with_a_key_waits_for_others_as_long_as_one_without() {
+    let (fixture, mut other, _database) = store_and_other().await;
+    let place = fixture.place().await;
+    let mut change = other.begin().await.expect("transactions begin");
+    sqlx::query("select from sessions where id = $1 for update")
+        .bind(place.session.id.0)
+        .execute(&mut *change)
+        .await
+        .expect("nobody else has it");
+    let new = fixture.new_run(&place.owner, place.session.id);
+    let audit = fixture.audit(&place.owner, "run.create", new.id.0);
+    let key = fixture.once(&place.owner, "key");
+    let mut accepted = fixture.stores.runs.accept(new, audit, Some(key));
+    // Longer than it would wait for its key.
+    let early = timeout(Duration::from_millis(2500), &mut accepted).await;
+    assert!(early.is_err(), "{early:?}");
+
+    change.rollback().await.expect("it can be undone");
+
+    let accepted = accepted.await;
     assert!(accepted.is_ok(), "{accepted:?}");
 }
