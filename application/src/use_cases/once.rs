@@ -27,8 +27,8 @@ impl<T> Made<T> {
 }
 
 impl UseCases {
-    /// What to answer where the key of a request was used before. Nobody learns whether it was, for a
-    /// `session` that is not there for him; but what he was answered once he is answered again.
+    /// What to answer where the key of a request was used before. For a `session` that is not there for the
+    /// caller, any more or at all, nothing: what was in it went with it.
     pub(super) async fn repeated<T: DeserializeOwned>(
         &self,
         caller: &Caller,
@@ -36,6 +36,9 @@ impl UseCases {
         once: Option<&IdempotencyKey>,
         repeated: Repeated,
     ) -> Result<Made<T>, UseCaseError> {
+        if let Some(session) = session {
+            self.session(caller, session).await?;
+        }
         if let Repeated::Answered(first) = &repeated
             && once.is_some_and(|key| key.body == first.body)
         {
@@ -44,9 +47,6 @@ impl UseCases {
                 thing,
                 replayed: true,
             });
-        }
-        if let Some(session) = session {
-            self.session(caller, session).await?;
         }
         Err(repeated.into())
     }
