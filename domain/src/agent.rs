@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::{AgentId, TenantId, Timestamp, UserId};
 
 /// A configured agent.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agent {
     /// Its identity.
     pub id: AgentId,

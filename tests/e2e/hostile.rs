@@ -23,6 +23,7 @@ on_both_stores! {
     d27_a_text_as_long_as_a_body_may_be_comes_back_byte_for_byte
     d31_what_the_database_says_is_for_the_log
     d37_rows_that_come_in_neither_repeat_nor_hide_others
+    d37_pages_of_large_rows_are_short_and_lose_none
 }
 
 /// Texts that somebody in between might want to mend.
@@ -127,6 +128,48 @@ async fn d27_a_text_as_long_as_a_body_may_be_comes_back_byte_for_byte(kind: Kind
     let refused = api.post(&messages, &longer).await.expect(413);
     assert_eq!(refused["code"], "body_too_large");
     assert_eq!(api.messages(&session).await.len(), 1);
+}
+
+async fn d37_pages_of_large_rows_are_short_and_lose_none(kind: Kind) {
+    let world = Plan::on(kind, &[])
+        .await
+        .start(|_| Reply::text("done"))
+        .await;
+    let api = &world.api;
+    let large = "x".repeat(MAX_BODY - 100);
+    let metadata = json!({"large": large});
+    let (session, mut sessions) = (api.open_session().await, Vec::new());
+    let messages = format!("/v1/sessions/{session}/messages");
+    for _ in 0..6 {
+        let said = json!({"content": large});
+        api.post(&messages, &said).await.expect(201);
+        let session = json!({"agent": "agent", "metadata": metadata});
+        let session = api.post("/v1/sessions", &session).await.expect(201);
+        let id = text(&session["id"]);
+        let run = json!({"input": "x", "metadata": metadata});
+        let run = api.post(&format!("/v1/sessions/{id}/runs"), &run).await;
+        run.expect(202);
+        sessions.insert(0, session["id"].clone());
+    }
+    sessions.push(json!(session));
+    for (path, ids, expected) in [
+        (&*messages, "seq", (1..=6).map(Value::from).collect()),
+        ("/v1/runs", "session_id", sessions[..6].to_vec()),
+        ("/v1/sessions", "id", sessions),
+    ] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = api.get(&format!("{path}?limit=200{cursor}")).await;
+            let page = page.expect(200);
+            assert!(page.to_string().len() < 5 * MAX_BODY + 10_000, "{path}");
+            seen.extend(list(&page).into_iter().map(|it| it[ids].clone()));
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        assert_eq!(seen, expected, "{path}");
+    }
 }
 
 async fn d31_what_the_database_says_is_for_the_log(kind: Kind) {

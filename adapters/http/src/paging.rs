@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hango_application::use_cases::Piece;
 use hango_domain::Timestamp;
 use hango_ports::page::{Page, PageRequest, Position};
 use serde::Serialize;
@@ -103,28 +104,30 @@ impl Paging {
     /// A page of a list that is there whole.
     pub(crate) fn slice<T, B: From<T>>(&self, items: Vec<T>) -> ListBody<B> {
         let after = usize::try_from(self.after_number()).unwrap_or(usize::MAX);
-        let rest = (1..).zip(items).skip(after).collect();
-        self.numbered(rest, |(number, _)| *number, |(_, item)| B::from(item))
+        let mut rows: Vec<_> = (1..).zip(items).skip(after).collect();
+        let limit = self.limit as usize;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let piece = Piece { rows, more };
+        self.numbered(piece, |(number, _)| *number, |(_, item)| B::from(item))
     }
 
-    /// A page of a numbered list, out of one row more than the limit where there was one.
+    /// A page of a numbered list.
     pub(crate) fn numbered<T, B>(
         &self,
-        mut items: Vec<T>,
+        piece: Piece<T>,
         number: impl Fn(&T) -> u64,
         body: impl Fn(T) -> B,
     ) -> ListBody<B> {
-        let limit = self.limit as usize;
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let last = items.last().map(number).filter(|_| more);
+        let Piece { rows, more } = piece;
+        let last = rows.last().map(number).filter(|_| more);
         let next = last.map(|last| {
             let mut after = [0; 24];
             after[..8].copy_from_slice(&last.to_be_bytes());
             self.cursor(after)
         });
         ListBody {
-            data: items.into_iter().map(body).collect(),
+            data: rows.into_iter().map(body).collect(),
             next_cursor: next,
         }
     }

@@ -4,9 +4,10 @@ use hango_domain::agent::{Agent, AgentLimits, AgentSettings, is_slug};
 use hango_domain::layers::{self, SettingFault, SettingFaultKind};
 use hango_domain::{AgentId, Timestamp};
 use hango_ports::agent_store::{AgentPatch, AgentRef, AgentStoreError};
-use hango_ports::page::{Page, PageRequest};
+use hango_ports::page::{Page, PageRequest, Position};
 use serde_json::{Map, Value};
 
+use super::pieces::Filling;
 use super::{Action, Caller, Fault, FaultCode, Input, UseCaseError, UseCases};
 
 /// The hottest sampling that a provider takes.
@@ -109,14 +110,21 @@ impl UseCases {
         &self,
         caller: &Caller,
         include_archived: bool,
-        page: PageRequest,
+        request: PageRequest,
     ) -> Result<Page<Agent>, UseCaseError> {
         let tenant = caller.scope.tenant;
-        Ok(self
-            .stores
-            .agents
-            .list(tenant, include_archived, page)
-            .await?)
+        let mut filling = Filling::of(request, |agent: &Agent| {
+            Some(Position {
+                at: agent.created_at,
+                id: agent.id.0,
+            })
+        });
+        while let Some(request) = filling.asks() {
+            let agents = &self.stores.agents;
+            let page = agents.list(tenant, include_archived, request).await?;
+            filling.take(page);
+        }
+        Ok(filling.page())
     }
 
     /// Changes an agent; with `version`, only from that one.

@@ -11,11 +11,12 @@ use hango_domain::{MessageId, RunId, RunTrace, SessionId};
 use hango_ports::agent_store::AgentRef;
 use hango_ports::event_sink::LiveEvent;
 use hango_ports::idempotency::IdempotencyKey;
-use hango_ports::page::{Page, PageRequest};
+use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{Cancelled, NewRun, RunFilter, RunStoreError};
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::pieces::Filling;
 use super::sessions::{judge_content, nothing};
 use super::{Action, Caller, Input, Made, Traceparent, UseCaseError, UseCases};
 use crate::live::{self, Watch, Watched};
@@ -135,7 +136,7 @@ impl UseCases {
         &self,
         caller: &Caller,
         query: RunQuery,
-        page: PageRequest,
+        request: PageRequest,
     ) -> Result<Page<Run>, UseCaseError> {
         let mut filter = RunFilter {
             states: query.states,
@@ -149,7 +150,18 @@ impl UseCases {
             }
         }
         let seen = visibility(&caller.scope);
-        Ok(self.stores.runs.list(seen, filter, page).await?)
+        let mut filling = Filling::of(request, |run: &Run| {
+            Some(Position {
+                at: run.created_at,
+                id: run.id.0,
+            })
+        });
+        while let Some(request) = filling.asks() {
+            let runs = &self.stores.runs;
+            let page = runs.list(seen, filter.clone(), request).await?;
+            filling.take(page);
+        }
+        Ok(filling.page())
     }
 
     /// Reads a run's journal of tool calls, by turn and position.

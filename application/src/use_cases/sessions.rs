@@ -6,12 +6,13 @@ use hango_domain::session::Session;
 use hango_domain::{MessageId, SessionId, UserId};
 use hango_ports::agent_store::AgentRef;
 use hango_ports::idempotency::IdempotencyKey;
-use hango_ports::page::{Page, PageRequest};
+use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
 };
 use serde_json::{Map, Value};
 
+use super::pieces::{Filling, Piece};
 use super::{Action, Caller, Fault, FaultCode, Input, Made, UseCaseError, UseCases};
 
 /// A session to be made.
@@ -82,7 +83,7 @@ impl UseCases {
         &self,
         caller: &Caller,
         query: SessionQuery,
-        page: PageRequest,
+        request: PageRequest,
     ) -> Result<Page<Session>, UseCaseError> {
         let mut filter = SessionFilter {
             agent: None,
@@ -95,7 +96,17 @@ impl UseCases {
             }
         }
         let seen = visibility(&caller.scope);
-        Ok(self.stores.sessions.list(seen, filter, page).await?)
+        let mut filling = Filling::of(request, |session: &Session| {
+            Some(Position {
+                at: session.created_at,
+                id: session.id.0,
+            })
+        });
+        while let Some(request) = filling.asks() {
+            let page = self.stores.sessions.list(seen, filter, request).await?;
+            filling.take(page);
+        }
+        Ok(filling.page())
     }
 
     /// Changes a session.
@@ -125,17 +136,29 @@ impl UseCases {
         Ok(self.stores.sessions.delete(seen, session, audit).await?)
     }
 
-    /// Reads messages, oldest first; one more than the limit where there are more.
+    /// Reads messages, oldest first.
     pub async fn messages(
         &self,
         caller: &Caller,
         session: SessionId,
         query: Input<MessageQuery>,
-    ) -> Result<Vec<Message>, UseCaseError> {
+    ) -> Result<Piece<Message>, UseCaseError> {
         let query = self.in_session(caller, session, query).await?;
         let seen = visibility(&caller.scope);
-        let found = self.stores.sessions.messages(seen, session, query).await?;
-        found.ok_or(UseCaseError::NotFound)
+        let mut filling = Filling::new(query.limit, query.after_seq, |it: &Message| it.seq);
+        while let Some((after_seq, limit)) = filling.wants() {
+            let query = MessageQuery {
+                after_seq,
+                run: query.run,
+                limit,
+            };
+            let found = self.stores.sessions.messages(seen, session, query).await?;
+            let mut rows = found.ok_or(UseCaseError::NotFound)?;
+            let more = rows.len() > limit as usize;
+            rows.truncate(limit as usize);
+            filling.add(Piece { rows, more });
+        }
+        Ok(filling.piece())
     }
 
     /// Appends a user's message without a run; refused while a run of the session is running. With a key,
