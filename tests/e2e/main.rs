@@ -25,6 +25,7 @@ mod quickstart;
 mod replicas;
 mod retention;
 mod rolling_deploy;
+mod rows;
 mod store_file;
 mod support;
 mod zombie;

@@ -193,12 +193,18 @@ async fn what_the_schema_forbids_is_no_outage() {
 }
 
 #[tokio::test]
-async fn the_trail_is_never_changed() {
+async fn d47_the_trail_is_never_changed() {
     let (_store, fixture, database) = store().await;
     fixture.tenant().await;
 
-    let changed = database.execute("update audit_events set status = 1").await;
+    for change in [
+        "update audit_events set status = 1",
+        "delete from audit_events",
+        "truncate audit_events",
+    ] {
+        let changed = database.execute(change).await;
 
-    let refused = changed.expect_err("it is refused").to_string();
-    assert!(refused.contains("never changed"), "{refused}");
+        let refused = changed.expect_err("it is refused").to_string();
+        assert!(refused.contains("never changed"), "{change}: {refused}");
+    }
 }

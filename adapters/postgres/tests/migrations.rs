@@ -167,7 +167,7 @@ async fn a_step_does_not_wait_for_a_long_transaction() {
     store.migrate().await.expect("the schema is brought up");
     let mut other = connect(&database).await;
     let mut long = other.begin().await.expect("transactions begin");
-    sqlx::query("select from idempotency_keys")
+    sqlx::query("select from audit_events")
         .execute(&mut *long)
         .await
         .expect("reads work");

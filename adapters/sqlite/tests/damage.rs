@@ -272,3 +272,21 @@ async fn a_list_goes_on_without_the_runs_that_cannot_be_read() {
 
     assert_eq!(pages, [[runs[3]], [runs[0]]]);
 }
+
+#[tokio::test]
+async fn d47_the_trail_is_never_changed() {
+    let (fixture, dir) = fixture().await;
+    fixture.tenant().await;
+    let options = SqliteConnectOptions::new().filename(dir.path().join("hango.db"));
+    let mut conn = options.connect().await.expect("the file can be written");
+    for change in [
+        "update audit_events set status = 1",
+        "delete from audit_events",
+    ] {
+        let changed = sqlx::query(change).execute(&mut conn).await;
+
+        let refused = changed.expect_err("it is refused").to_string();
+        assert!(refused.contains("never changed"), "{change}: {refused}");
+    }
+    conn.close().await.expect("closing works");
+}

@@ -84,14 +84,14 @@ async fn every_step_can_be_taken_back_and_made_again() {
 }
 
 #[tokio::test]
-async fn two_steps_back_drop_the_runs_memory_and_the_next_one_runs() {
+async fn three_steps_back_drop_the_runs_memory_and_the_next_one_runs() {
     let (store, dir) = empty().await;
     store.migrate().await.expect("the schema is brought up");
     let store = Arc::new(store);
     let fixture = Fixture::new(store.stores(), Arc::new(ManualClock::default()));
     fixture.running().await;
 
-    store.migrate_down(2).await.expect("there is a way down");
+    store.migrate_down(3).await.expect("there is a way down");
     let columns = columns_of_runs(&dir).await;
     assert!(
         !columns

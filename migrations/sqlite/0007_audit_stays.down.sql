@@ -1,0 +1,1 @@
+drop trigger audit_events_stay;
