@@ -156,7 +156,8 @@ impl UseCases {
             let mut rows = found.ok_or(UseCaseError::NotFound)?;
             let more = rows.len() > limit as usize;
             rows.truncate(limit as usize);
-            filling.add(Piece { rows, more });
+            let next = rows.last().filter(|_| more).map(|message| message.seq);
+            filling.add(rows, next);
         }
         Ok(filling.piece())
     }
