@@ -169,8 +169,8 @@ pub enum NameFault {
     Control,
 }
 
-/// What is wrong with `name` as that of a tenant, a user or a key, which stand in lists and log lines
-/// beside others'.
+/// What is wrong with `name` as that of a tenant, a user, a key, an agent or a model, which stand in lists
+/// and log lines beside others'.
 #[must_use]
 pub fn name_fault(name: &str) -> Option<NameFault> {
     if name.trim().is_empty() {

@@ -42,18 +42,23 @@ pub struct AgentPatch {
 }
 
 impl AgentPatch {
-    /// The agent after this change, were it made at `now`: one version higher.
+    /// The agent after this change, were it made at `now`: one version higher. `None` if it is like that
+    /// already.
     #[must_use]
-    pub fn applied_to(self, agent: Agent, now: Timestamp) -> Agent {
-        Agent {
+    pub fn applied_to(self, agent: &Agent, now: Timestamp) -> Option<Agent> {
+        let was = agent.clone();
+        let same_version = Agent {
+            name: self.name.unwrap_or(was.name),
+            description: self.description.unwrap_or(was.description),
+            settings: self.settings.unwrap_or(was.settings),
+            metadata: self.metadata.unwrap_or(was.metadata),
+            ..was
+        };
+        (same_version != *agent).then(|| Agent {
             version: agent.version + 1,
-            name: self.name.unwrap_or(agent.name),
-            description: self.description.unwrap_or(agent.description),
-            settings: self.settings.unwrap_or(agent.settings),
-            metadata: self.metadata.unwrap_or(agent.metadata),
             updated_at: now,
-            ..agent
-        }
+            ..same_version
+        })
     }
 }
 
@@ -79,7 +84,8 @@ pub trait AgentStore: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<Agent>, AgentStoreError>;
 
-    /// Changes an agent and makes its version one higher; with `version`, only from that one.
+    /// Changes an agent and makes its version one higher; with `version`, only from that one. What changes
+    /// nothing is no change: the agent stays as it is, its version and moments too, and no row is noted.
     async fn update(
         &self,
         tenant: TenantId,

@@ -321,7 +321,13 @@ async fn d19_thousands_of_half_requests_leave_room_for_whole_ones() {
 async fn d29_a_name_makes_no_line_of_the_log() {
     let mut world = World::start(&[("HANGO_LOG", "trace")], |_| Reply::text("done")).await;
     let evil = "\u{1b}[2J\n{\"level\":\"error\",\"message\":\"made up\"}";
-    let agent = json!({"slug": "evil", "name": evil, "provider": "openai", "model": evil});
+    let mut agent = json!({"slug": "evil", "name": evil, "provider": "openai", "model": evil});
+    world.api.post("/v1/agents", &agent).await.expect(422);
+    // What is shown in lists may not be that; what is only read may.
+    agent["name"] = json!("Evil");
+    agent["model"] = json!("model");
+    agent["description"] = json!(evil);
+    agent["system_prompt"] = json!(evil);
     world.api.post("/v1/agents", &agent).await.expect(201);
     let session = world
         .api

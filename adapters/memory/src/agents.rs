@@ -73,7 +73,9 @@ impl AgentStore for MemoryStore {
             });
         }
         let now = self.clock.now();
-        let agent = patch.applied_to(agent, now);
+        let Some(agent) = patch.applied_to(&agent, now) else {
+            return Ok(agent);
+        };
         state.note(audit, now)?;
         state.agents.insert(agent.id, agent.clone());
         Ok(agent)

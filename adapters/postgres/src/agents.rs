@@ -165,7 +165,9 @@ impl AgentStore for PostgresStore {
                             found: agent.version,
                         });
                     }
-                    let agent = patch.applied_to(agent, now);
+                    let Some(agent) = patch.applied_to(&agent, now) else {
+                        return Ok(agent);
+                    };
                     store(conn, &agent).await?;
                     audit::add(conn, &audit, now).await?;
                     Ok(agent)

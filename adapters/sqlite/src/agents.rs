@@ -149,7 +149,9 @@ impl AgentStore for SqliteStore {
                         found: agent.version,
                     });
                 }
-                let agent = patch.applied_to(agent, now);
+                let Some(agent) = patch.applied_to(&agent, now) else {
+                    return Ok(agent);
+                };
                 sqlx::query(
                     "update agents
                      set version = ?, name = ?, description = ?, settings = ?, metadata = ?, \

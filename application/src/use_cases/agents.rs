@@ -7,6 +7,7 @@ use hango_ports::agent_store::{AgentPatch, AgentRef, AgentStoreError};
 use hango_ports::page::{Page, PageRequest, Position};
 use serde_json::{Map, Value};
 
+use super::input::judge_name;
 use super::pieces::Filling;
 use super::{Action, Caller, Fault, FaultCode, Input, UseCaseError, UseCases};
 
@@ -127,7 +128,9 @@ impl UseCases {
         Ok(filling.page())
     }
 
-    /// Changes an agent; with `version`, only from that one.
+    /// Changes an agent; with `version`, only from that one. Whoever asks for what is there already gets the
+    /// agent as it is: no version is made, `updated_at` stays, and the trail holds no row, because nothing
+    /// was changed.
     pub async fn update_agent(
         &self,
         caller: &Caller,
@@ -207,6 +210,11 @@ impl UseCases {
     }
 
     fn judge_agent(&self, draft: &AgentDraft, faults: &mut Vec<Fault>) {
+        for (pointer, name) in [("/name", &draft.name), ("/model", &draft.model)] {
+            if let Some(name) = name {
+                judge_name(pointer, name, faults);
+            }
+        }
         let mut fault = |pointer: &str, code, detail: String| {
             faults.push(Fault::new(pointer, code, detail));
         };
@@ -215,9 +223,6 @@ impl UseCases {
         {
             let detail = format!("no provider named {name:?} is configured");
             fault("/provider", FaultCode::UnknownProvider, detail);
-        }
-        if draft.model.as_deref() == Some("") {
-            fault("/model", FaultCode::Empty, "a model is named".to_owned());
         }
         for (at, name) in draft.tools.iter().flatten().enumerate() {
             if !self.catalog.has_tool(name) {

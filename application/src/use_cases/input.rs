@@ -146,19 +146,19 @@ impl<T> Input<T> {
     }
 }
 
-/// Notes what is wrong with the name at `pointer` of a tenant, a user or a key.
+/// Notes what is wrong with the name at `pointer`, whatever bears it.
 pub(super) fn judge_name(pointer: &str, name: &str, faults: &mut Vec<Fault>) {
     let Some(fault) = name_fault(name) else {
         return;
     };
     let (code, detail) = match fault {
-        NameFault::Blank => (FaultCode::Empty, "the name is blank".to_owned()),
+        NameFault::Blank => (FaultCode::Empty, "it is blank".to_owned()),
         NameFault::TooLong => {
-            let detail = format!("a name has {LONGEST_NAME} characters at most");
+            let detail = format!("it may have {LONGEST_NAME} characters");
             (FaultCode::OutOfRange, detail)
         }
         NameFault::Control => {
-            let detail = "a name holds no control characters".to_owned();
+            let detail = "it may hold no control characters".to_owned();
             (FaultCode::InvalidText, detail)
         }
     };

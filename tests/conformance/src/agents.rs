@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hango_domain::agent::Agent;
 use hango_ports::agent_store::{AgentPatch, AgentRef, AgentStoreError};
+use hango_ports::audit_store::AuditFilter;
 use hango_ports::page::PageRequest;
 use hango_ports::run_store::RunStoreError;
 use hango_ports::session_store::SessionStoreError;
@@ -121,12 +122,59 @@ pub async fn a_change_from_another_version_is_refused(fixture: Fixture) {
         refused,
         Err(AgentStoreError::VersionMismatch { found: 2 })
     ));
+    let named = |name: &str| AgentPatch {
+        name: Some(name.to_owned()),
+        ..AgentPatch::default()
+    };
     let both = futures::future::join(
-        update(&fixture, &place, Some(2), patch.clone()),
-        update(&fixture, &place, Some(2), patch),
+        update(&fixture, &place, Some(2), named("One")),
+        update(&fixture, &place, Some(2), named("Two")),
     );
     let (one, two) = both.await;
     assert_ne!(one.is_ok(), two.is_ok());
+}
+
+/// A change that changes nothing makes no version, touches no moment and leaves no row; it is refused like
+/// any other where the agent has another version.
+pub async fn a_change_that_changes_nothing_makes_no_version(fixture: Fixture) {
+    let place = fixture.place().await;
+    let rows = async || {
+        let all = PageRequest {
+            limit: 100,
+            after: None,
+        };
+        let audit = &fixture.stores.audit;
+        let listed = audit.list(place.tenant, AuditFilter::default(), all).await;
+        listed.expect("reads work").items.len()
+    };
+    let before = rows().await;
+    fixture.clock.advance(Duration::from_secs(5));
+    let same = AgentPatch {
+        name: Some(place.agent.name.clone()),
+        description: Some(place.agent.description.clone()),
+        settings: Some(place.agent.settings.clone()),
+        metadata: Some(place.agent.metadata.clone()),
+    };
+
+    for (version, patch) in [
+        (None, AgentPatch::default()),
+        (Some(1), AgentPatch::default()),
+        (None, same.clone()),
+        (Some(1), same.clone()),
+    ] {
+        let answer = update(&fixture, &place, version, patch).await;
+        assert_eq!(answer.expect("nothing forbids it"), place.agent);
+    }
+
+    let refused = update(&fixture, &place, Some(2), same).await;
+    assert!(matches!(
+        refused,
+        Err(AgentStoreError::VersionMismatch { found: 1 })
+    ));
+    let agents = &fixture.stores.agents;
+    let found = agents.find(place.tenant, AgentRef::Id(place.agent.id));
+    assert_eq!(found.await.expect("reads work"), Some(place.agent.clone()));
+    assert_eq!(rows().await, before);
 }
 
 /// An archived agent stays readable, is listed only where it is asked for, and is archived once.

@@ -207,6 +207,7 @@ macro_rules! store_tests {
                 an_agent_is_found_by_id_and_slug
                 a_slug_is_taken_even_by_an_archived_agent
                 a_change_makes_the_version_one_higher
+                a_change_that_changes_nothing_makes_no_version
                 a_change_from_another_version_is_refused
                 an_archived_agent_stays_readable
                 an_archived_agent_takes_nothing_new

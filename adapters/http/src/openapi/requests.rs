@@ -134,10 +134,10 @@ pub(crate) struct NewAgent {
     /// One of `GET /v1/providers`.
     provider: String,
     /// The model, in its provider's spelling.
-    #[schema(min_length = 1)]
+    #[schema(min_length = 1, max_length = 200)]
     model: String,
     /// Its name for people; the slug, if it is left out.
-    #[schema(nullable = false)]
+    #[schema(nullable = false, min_length = 1, max_length = 200)]
     name: Option<String>,
     /// What it is for.
     #[schema(nullable = false)]
@@ -172,10 +172,10 @@ pub(crate) struct AgentChange {
     #[schema(nullable = false)]
     provider: Option<String>,
     /// The model, in its provider's spelling.
-    #[schema(nullable = false)]
+    #[schema(nullable = false, min_length = 1, max_length = 200)]
     model: Option<String>,
     /// Its name for people.
-    #[schema(nullable = false)]
+    #[schema(nullable = false, min_length = 1, max_length = 200)]
     name: Option<String>,
     /// What it is for.
     #[schema(nullable = false)]

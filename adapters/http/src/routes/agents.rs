@@ -137,7 +137,8 @@ pub(crate) async fn read(
     Ok(Json(AgentBody::of(&api, agent)))
 }
 
-/// Changes what is given; with `If-Match`, only that version.
+/// Changes what is given; with `If-Match`, only that version. A change makes the version one higher; what
+/// changes nothing is answered with the agent as it is.
 #[utoipa::path(
     patch, path = "/v1/agents/{agent}", tag = "Agents", operation_id = "update_agent",
     params(("agent" = String, Path, description = "Its id or slug."), ("if-match" = Option<String>, Header, description = "Only this version, in quotes: `\"3\"`.")),

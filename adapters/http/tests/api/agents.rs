@@ -220,21 +220,64 @@ async fn what_is_wrong_with_the_layers_settings_is_said_with_its_place() {
 async fn a_change_is_made_only_from_the_version_that_if_match_names() {
     let server = Server::start().await;
     server.agent(&server.owner, "helper").await;
-    let change = async |version: &str| {
+    let change = async |version: &str, name: &str| {
         let call = server
             .call(Method::PATCH, "/v1/agents/helper")
             .key(&server.owner);
         call.header("if-match", version)
-            .json(&json!({"name": "n"}))
+            .json(&json!({"name": name}))
             .send()
             .await
     };
 
-    assert_eq!(change("\"1\"").await.body["version"], 2);
+    assert_eq!(change("\"1\"", "n").await.body["version"], 2);
     for stale in ["\"1\"", "2", "W/\"2\"", "\"\"", "\"2\", \"3\""] {
-        change(stale).await.is_problem(412, "version_mismatch");
+        change(stale, "n").await.is_problem(412, "version_mismatch");
     }
-    assert_eq!(change("*").await.body["version"], 3);
+    assert_eq!(change("*", "m").await.body["version"], 3);
+}
+
+#[tokio::test]
+async fn a_change_that_changes_nothing_is_answered_with_the_agent_as_it_is() {
+    let server = Server::start().await;
+    let made = server.agent(&server.owner, "helper").await;
+    let same = json!({
+        "name": made["name"], "model": made["model"], "provider": made["provider"],
+        "tools": made["tools"], "temperature": made["temperature"], "metadata": made["metadata"],
+    });
+
+    for nothing in [json!({}), same] {
+        let answer = server
+            .patch(&server.owner, "/v1/agents/helper", nothing)
+            .await;
+        assert_eq!((answer.status.as_u16(), &answer.body), (200, &made));
+    }
+
+    let rows = server.get(&server.owner, "/v1/audit-events?action=agent.update");
+    assert_eq!(rows.await.body["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_name_or_model_that_cannot_be_shown_is_refused_when_it_is_made_and_when_it_is_changed() {
+    let server = Server::start().await;
+    server.agent(&server.owner, "helper").await;
+    let long = "m".repeat(201);
+    for (name, model, codes) in [
+        (" ", "", ["empty", "empty"]),
+        (&*long, &*long, ["out_of_range", "out_of_range"]),
+        ("a\nb", "exe.\u{202e}fdp", ["invalid_text", "invalid_text"]),
+    ] {
+        let mut body = json!({"name": name, "model": model});
+        let expected = [("/model", codes[1]), ("/name", codes[0])];
+        let changed = server
+            .patch(&server.owner, "/v1/agents/helper", body.clone())
+            .await;
+        changed.is_invalid(&expected);
+        body["slug"] = json!("other");
+        body["provider"] = json!("demo");
+        let made = server.post(&server.owner, "/v1/agents", body).await;
+        made.is_invalid(&expected);
+    }
 }
 
 #[tokio::test]

@@ -95,3 +95,33 @@ async fn a_change_of_one_version_is_not_made_to_another() {
     let mismatch = matches!(refused, Err(UseCaseError::VersionMismatch { found: 8 }));
     assert!(mismatch, "{refused:?}");
 }
+
+#[tokio::test]
+async fn an_agent_and_its_model_are_named_as_people_are() {
+    let world = world(|stores| stores);
+    let caller = world.caller(Role::Admin);
+    for (bad, code) in [
+        ("", FaultCode::Empty),
+        (" \u{a0}", FaultCode::Empty),
+        (&*"a".repeat(201), FaultCode::OutOfRange),
+        ("exe.\u{202e}fdp", FaultCode::InvalidText),
+        ("\u{1b}[2J", FaultCode::InvalidText),
+    ] {
+        let new = NewAgent {
+            slug: "helper".to_owned(),
+            draft: AgentDraft {
+                name: Some(bad.to_owned()),
+                provider: Some("scripted".to_owned()),
+                model: Some(bad.to_owned()),
+                ..AgentDraft::default()
+            },
+        };
+        let refused = world.use_cases.create_agent(&caller, Input::new(new)).await;
+
+        let Err(UseCaseError::Invalid(faults)) = refused else {
+            panic!("{bad:.20?}: {refused:?}");
+        };
+        let found: Vec<_> = faults.iter().map(|it| (&*it.pointer, it.code)).collect();
+        assert_eq!(found, [("/name", code), ("/model", code)], "{bad:.20?}");
+    }
+}
