@@ -2,17 +2,25 @@
 
 use serde_json::json;
 
-use super::support::api::{Api, text};
+use super::support::api::{Api, list, text};
 use super::support::gate::Gate;
 use super::support::hango::Hango;
 use super::support::home::Home;
 use super::support::provider::{Ask, FakeProvider};
 use super::support::reply::Reply;
 use super::support::store::Store;
-use super::support::until::until_true;
+use super::support::until::{until, until_true};
 
 fn database(home: &Home) -> Store {
     Store::Sqlite(home.path().join("hango-data/hango.db"))
+}
+
+/// The key that a quickstart printed.
+fn printed_key(hango: &Hango) -> String {
+    let printed = hango.printed();
+    let key = printed.split("HANGO_API_KEY=").nth(1);
+    let key = key.and_then(|rest| rest.split_whitespace().next());
+    key.expect("it is printed").to_owned()
 }
 
 /// The parts of `printed` in front of which each of `marks` stands, in this order.
@@ -28,7 +36,7 @@ fn in_order(printed: &str, marks: &[&str]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_run_executes_in_an_empty_directory_and_a_second_reuses_what_it_made() {
+async fn a_first_run_executes_in_an_empty_directory_and_a_second_in_a_session_of_its_own() {
     let home = Home::empty();
 
     let first = home.run(&["quickstart", "--once"]);
@@ -50,7 +58,7 @@ async fn a_first_run_executes_in_an_empty_directory_and_a_second_reuses_what_it_
 
     assert_eq!(second.status, Some(0), "{}", second.err);
     assert!(in_order(&second.out, &marks), "{}", second.out);
-    for (table, rows) in [("tenants", 1), ("agents", 1), ("sessions", 1), ("runs", 2)] {
+    for (table, rows) in [("tenants", 1), ("agents", 1), ("sessions", 2), ("runs", 2)] {
         assert_eq!(database(&home).count(table).await, rows, "{table}");
     }
 }
@@ -62,10 +70,7 @@ async fn a_quickstart_goes_on_to_serve_and_prints_a_key_that_works() {
     let address = hango.address().await;
     hango.prints("HANGO_API_KEY=hk_").await;
 
-    let printed = hango.printed();
-    let key = printed.split("HANGO_API_KEY=").nth(1);
-    let key = key.and_then(|rest| rest.split_whitespace().next());
-    let api = Api::of(&address).with_key(key);
+    let api = Api::of(&address).with_key(Some(&printed_key(&hango)));
     let me = api.get("/v1/me").await.expect(200);
     assert_eq!(me["tenant"]["slug"], "default");
     let session = api
@@ -81,12 +86,79 @@ async fn a_quickstart_goes_on_to_serve_and_prints_a_key_that_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn later_quickstarts_break_nothing_that_the_first_one_printed() {
+    let home = Home::empty();
+    let mut first = Hango::start(&home, &["quickstart"]);
+    let address = first.address().await;
+    first.prints("HANGO_API_KEY=hk_").await;
+    let key = printed_key(&first);
+    let api = Api::of(&address).with_key(Some(&key));
+    let sessions = api.get("/v1/sessions").await.expect(200);
+    let session = text(&sessions["data"][0]["id"]);
+    first.term();
+    first.ended().await;
+
+    let once = home.run(&["quickstart", "--once"]);
+    assert_eq!(once.status, Some(0), "{}", once.err);
+    let mut again = Hango::start(&home, &["quickstart"]);
+    let address = again.address().await;
+    again.prints("HANGO_API_KEY=hk_").await;
+
+    assert_ne!(printed_key(&again), key);
+    for key in [key, printed_key(&again)] {
+        let api = Api::of(&address).with_key(Some(&key));
+        assert_eq!(api.messages(&session).await.len(), 4);
+        let keys = list(&api.get("/v1/api-keys").await.expect(200));
+        let open = keys.iter().filter(|key| key["revoked_at"].is_null());
+        assert_eq!(open.count(), 2, "nobody knows the one of --once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_printed_example_ends_the_process_in_the_middle_of_a_run_that_goes_on_as_its_second_attempt()
+ {
+    let home = Home::empty();
+    let mut hango = Hango::start(&home, &["quickstart"]);
+    let address = hango.address().await;
+    hango.prints("kill -9 ").await;
+    hango.prints("in its second attempt").await;
+    let key = printed_key(&hango);
+    let api = Api::of(&address).with_key(Some(&key));
+    let printed = hango.printed();
+    assert!(
+        printed.contains(&format!("http://{address}/docs")),
+        "{printed}"
+    );
+    let example = printed.split("{\"input\": \"").last();
+    let question = example.and_then(|rest| rest.split('"').next());
+    let session = api
+        .post("/v1/sessions", &json!({"agent": "quickstart"}))
+        .await;
+    let session = text(&session.expect(201)["id"]);
+    let run = api
+        .start_run(&session, question.expect("it is printed"))
+        .await;
+    until("the run is executed", async || {
+        (api.run(&run).await["state"] == "running").then_some(())
+    })
+    .await;
+
+    hango.kill9();
+    let mut hango = Hango::start(&home, &["serve"]);
+    let address = hango.address().await;
+
+    let ended = Api::of(&address).with_key(Some(&key)).ended(&run).await;
+    assert_eq!(ended["state"], "succeeded");
+    assert_eq!(ended["attempt"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_quickstart_killed_in_the_middle_first_follows_its_run_to_the_end_when_started_again() {
     let gate = Gate::closed();
-    let model = move |ask: &Ask| match (ask.turn, ask.messages.len() > 5, ask.time) {
-        (1, _, _) => Reply::calls([("get_time", json!({"timezone": "Asia/Tokyo"}))]),
-        (_, false, 1) => Reply::text("this is never whole").held_after(3, &gate),
-        (_, _, _) => Reply::text("It is late in Tokyo."),
+    let model = move |ask: &Ask| match (ask.turn, ask.time) {
+        (1, _) => Reply::calls([("get_time", json!({"timezone": "Asia/Tokyo"}))]),
+        (_, 1) => Reply::text("this is never whole").held_after(3, &gate),
+        (_, _) => Reply::text("It is late in Tokyo."),
     };
     let provider = FakeProvider::start(model).await;
     let mut home = Home::empty();
@@ -119,7 +191,7 @@ async fn a_quickstart_killed_in_the_middle_first_follows_its_run_to_the_end_when
     assert!(in_order(&again.out, &marks), "{}", again.out);
     assert_eq!(provider.refused(), Vec::<String>::new());
     assert_eq!(database(&home).count("runs").await, 2);
-    // Both runs ask the same, and are told apart by how much was said before.
+    // Both runs ask the same, each in a session of its own.
     let first_turns = provider
         .asked()
         .into_iter()

@@ -12,6 +12,10 @@ use crate::script::{Rule, Step, ToolStep};
 /// Slow enough to be seen, fast enough to be no bother.
 pub(crate) const WORD_DELAY: Duration = Duration::from_millis(15);
 
+/// How many times slower it speaks when it is asked to: slow enough to do something in the middle of an
+/// answer, such as to end the process.
+const SLOWER: u32 = 32;
+
 /// The tool that the demo calls.
 const GET_TIME: &str = "get_time";
 
@@ -32,6 +36,15 @@ pub(crate) fn rule(scene: &Scene) -> Rule {
     Rule {
         steps,
         ..Rule::default()
+    }
+}
+
+/// How many times slower than usual the demo speaks in a scene.
+pub(crate) fn slowness(scene: &Scene) -> u32 {
+    if scene.text.to_lowercase().contains("slowly") {
+        SLOWER
+    } else {
+        1
     }
 }
 

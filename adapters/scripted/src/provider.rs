@@ -32,7 +32,7 @@ enum Part {
 
 impl ScriptedProvider {
     /// The model of the quickstart: it looks at the clock with `get_time` and tells the time, in the
-    /// cities or zones that the user names. Without that tool it says so.
+    /// cities or zones that the user names, and slowly if it is asked to. Without that tool it says so.
     #[must_use]
     pub fn demo() -> Self {
         Self {
@@ -91,7 +91,11 @@ impl Provider for ScriptedProvider {
             let message = format!("no rule of the script matches turn {}", scene.turn);
             return Err(ModelFailure::new(ModelFailureKind::Rejected, message));
         };
-        play(&rule, &scene, self.word_delay)
+        let slowness = match self.part {
+            Part::Demo => demo::slowness(&scene),
+            Part::Script { .. } => 1,
+        };
+        play(&rule, &scene, self.word_delay * slowness)
     }
 }
 
@@ -194,5 +198,19 @@ mod tests {
 
         assert_eq!(stream.count().await, 5);
         assert_eq!(begin.elapsed().as_millis(), 120);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_demo_takes_seconds_when_it_is_asked_to_speak_slowly() {
+        let time = async |said: &str| {
+            let begin = tokio::time::Instant::now();
+            let call = call([user(Block::text(said))]);
+            let stream = ScriptedProvider::demo().stream(call).await;
+            stream.expect("an answer").count().await;
+            begin.elapsed()
+        };
+
+        assert!(time("What time is it in Paris?").await < Duration::from_millis(500));
+        assert!(time("What time is it in Paris? Answer SLOWLY.").await > Duration::from_secs(2));
     }
 }

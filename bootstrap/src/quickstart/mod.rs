@@ -1,8 +1,9 @@
 //! `hango quickstart`: the main job with nothing set up, from one command.
 //!
-//! It starts as `serve` does, sees to it that there are a tenant, a key, an agent and a session,
+//! It starts as `serve` does, sees to it that there are a tenant and an agent, makes a key and a session,
 //! executes a run that calls a tool, and prints it as it happens. Started again after a crash it
-//! follows the unfinished run to its end before it begins a new one.
+//! follows the unfinished run to its end before it begins a new one. What an earlier one printed stays
+//! true: its key opens, its session is there.
 
 /// Prints a line. Where nobody reads any more, the run and the server go on all the same.
 macro_rules! say {
@@ -36,11 +37,14 @@ use crate::serve::{Halves, Server, Signals};
 use crate::system::WallClock;
 use follow::Follower;
 
-/// The name of the agent, of the session and of the key.
+/// The name of the agent, of the sessions and of the keys.
 const NAME: &str = "quickstart";
 
 /// What is asked.
 const QUESTION: &str = "What time is it in Tokyo right now, and which day of the week?";
+
+/// What the printed example asks, so that there is a middle in which to end the process.
+const SLOW_QUESTION: &str = "What time is it in Paris? Answer slowly.";
 
 /// What the agent is told.
 const SYSTEM_PROMPT: &str = "You answer questions about time. Look the time up with get_time before \
@@ -70,7 +74,7 @@ pub(crate) async fn quickstart(config: Config, own: Own, choice: Choice) -> anyh
         return Ok(true);
     };
 
-    let job = run_once(&server, begun, &provider, &model);
+    let job = run_once(&server, begun, &provider, &model, choice.once);
     let stopped = signals.first();
     tokio::pin!(stopped);
     let outcome = tokio::select! {
@@ -79,7 +83,7 @@ pub(crate) async fn quickstart(config: Config, own: Own, choice: Choice) -> anyh
     };
     let succeeded = match outcome {
         Some(Ok((status, key))) => {
-            if !choice.once {
+            if let Some(key) = key {
                 next_steps(&server, &key);
                 stopped.await;
             }
@@ -125,25 +129,25 @@ fn choose(config: &Config, own: &Own, choice: &Choice) -> anyhow::Result<(String
     Ok(((*name).clone(), model.to_owned()))
 }
 
-/// Sets up what is missing and follows the session's unfinished runs and one new one to their ends.
+/// Sets up what is missing and follows the unfinished runs of the quickstart before, and one new one, to
+/// their ends. With the key for who goes on, if this is not all there will be.
 async fn run_once(
     server: &Server,
     begun: Timestamp,
     provider: &str,
     model: &str,
-) -> anyhow::Result<(RunStatus, KeyText)> {
+    once: bool,
+) -> anyhow::Result<(RunStatus, Option<KeyText>)> {
     let use_cases = &server.app.use_cases;
     let (credential, key) = use_cases
-        .replace_default_key(NAME)
+        .new_default_key(NAME)
         .await
         .context("make the key")?;
+    let prefix = credential.key.prefix.clone();
     let caller = Caller::new(credential, RequestContext::default());
     let agent = ensure_agent(use_cases, &caller, provider, model)
         .await
         .context("make the agent")?;
-    let session = ensure_session(use_cases, &caller, &agent)
-        .await
-        .context("make the session")?;
 
     say!("");
     if provider == DEMO {
@@ -154,17 +158,23 @@ async fn run_once(
     } else {
         say!("Provider  {provider}, model {model}");
     }
-    say!("Agent     {} · session {}", agent.slug, session.id);
 
     let follower = Follower {
         stores: &server.app.stores,
         live: &server.app.live,
         seen: visibility(&caller.scope),
     };
-    for run in unfinished(use_cases, &caller, &session, begun).await? {
-        say!("\nAn earlier run did not end; it goes on:");
-        follower.follow(&run).await?;
+    // The new session is made behind this, so that the last one is the one that may have such runs.
+    if let Some(last) = last_session(use_cases, &caller, &agent).await? {
+        for run in unfinished(use_cases, &caller, &last, begun).await? {
+            say!("\nAn earlier run did not end; it goes on:");
+            follower.follow(&run).await?;
+        }
     }
+    let session = new_session(use_cases, &caller, &agent)
+        .await
+        .context("make the session")?;
+    say!("Agent     {} · session {}", agent.slug, session.id);
     let draft = RunDraft {
         input: vec![Block::text(QUESTION)],
         on_busy: OnBusy::Enqueue,
@@ -176,7 +186,15 @@ async fn run_once(
         .context("start the run")?
         .thing;
     let status = follower.follow(&run).await?;
-    Ok((status, key))
+    if once {
+        // Nobody was told it.
+        use_cases
+            .revoke_key(&prefix)
+            .await
+            .context("revoke the key")?;
+        return Ok((status, None));
+    }
+    Ok((status, Some(key)))
 }
 
 /// The agent, with the provider and model that were chosen this time.
@@ -220,11 +238,12 @@ async fn ensure_agent(
     }
 }
 
-async fn ensure_session(
+/// The session of the quickstart before this one.
+async fn last_session(
     use_cases: &UseCases,
     caller: &Caller,
     agent: &Agent,
-) -> Result<Session, UseCaseError> {
+) -> Result<Option<Session>, UseCaseError> {
     let query = SessionQuery {
         agent: Some(AgentRef::Id(agent.id)),
         created_by: Some(caller.scope.user),
@@ -234,9 +253,14 @@ async fn ensure_session(
         after: None,
     };
     let found = use_cases.sessions(caller, query, page).await?.items;
-    if let Some(session) = found.into_iter().find(|session| session.title == NAME) {
-        return Ok(session);
-    }
+    Ok(found.into_iter().find(|session| session.title == NAME))
+}
+
+async fn new_session(
+    use_cases: &UseCases,
+    caller: &Caller,
+    agent: &Agent,
+) -> Result<Session, UseCaseError> {
     let draft = SessionDraft {
         agent: AgentRef::Id(agent.id),
         title: NAME.to_owned(),
@@ -278,7 +302,8 @@ fn next_steps(server: &Server, key: &KeyText) {
         .map_or_else(|_| "hango".to_owned(), |path| path.display().to_string());
     say!(
         r#"
-The server goes on; Ctrl-C stops it. Try, in another terminal:
+The server goes on; Ctrl-C stops it. Every call is described, and can be tried, at {url}/docs
+Try, in another terminal:
 
   export HANGO_URL={url} HANGO_API_KEY={key}
 
@@ -297,14 +322,17 @@ The server goes on; Ctrl-C stops it. Try, in another terminal:
   curl -s $HANGO_URL/v1/sessions/$SESSION/messages -H "authorization: Bearer $HANGO_API_KEY"
   curl -s $HANGO_URL/v1/runs/$RUN/tool-calls -H "authorization: Bearer $HANGO_API_KEY"
 
-  # end the process in the middle of a run ...
+  # end the process in the middle of a run: asked to be slow, the demo model takes seconds ...
   RUN=$(curl -s $HANGO_URL/v1/sessions/$SESSION/runs -H "authorization: Bearer $HANGO_API_KEY" \
-    -H 'content-type: application/json' -d '{{"input": "What time is it in Paris?"}}' \
-    | sed 's/.*"id":"\([^"]*\)".*/\1/'); kill -9 {pid}
+    -H 'content-type: application/json' -d '{{"input": "{SLOW_QUESTION}"}}' \
+    | sed 's/.*"id":"\([^"]*\)".*/\1/'); sleep 2; kill -9 {pid}
 
-  # ... start it again, in the same directory (serve keeps this key; a quickstart replaces it): the run goes on
+  # ... start it again where it was, in the first terminal and the same directory: the run goes on ...
   HANGO_LISTEN={address} {program} serve
-  curl -s "$HANGO_URL/v1/runs/$RUN?wait_ms=30000" -H "authorization: Bearer $HANGO_API_KEY"
+
+  # ... and ends, in its second attempt
+  curl -s "$HANGO_URL/v1/runs/$RUN?wait_ms=60000" -H "authorization: Bearer $HANGO_API_KEY" \
+    | grep -oE '"(state|attempt)":[^,]*'
 "#
     );
 }

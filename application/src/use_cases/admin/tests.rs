@@ -6,7 +6,7 @@ use hango_ports::Stores;
 use hango_ports::identity_store::{IdentityStoreError, MockIdentityStore};
 
 use super::super::fixtures::world;
-use super::super::{RequestContext, Unauthenticated};
+use super::super::RequestContext;
 use super::*;
 
 fn key(secret: char) -> KeyText {
@@ -83,20 +83,21 @@ async fn a_bootstrap_that_another_process_made_meanwhile_is_done() {
 }
 
 #[tokio::test]
-async fn a_replaced_key_opens_nothing_any_more_and_others_stay() {
+async fn a_new_default_key_leaves_those_before_as_they_are() {
     let use_cases = world(|stores| stores).use_cases;
     use_cases.ensure_bootstrap(key('a')).await.unwrap();
-    let (_, first) = use_cases.replace_default_key("quickstart").await.unwrap();
-    let (_, second) = use_cases.replace_default_key("quickstart").await.unwrap();
+    let (_, first) = use_cases.new_default_key("quickstart").await.unwrap();
+    let (_, second) = use_cases.new_default_key("quickstart").await.unwrap();
 
     let open = async |key: &KeyText| {
         let opened = use_cases.authenticate(key.expose(), RequestContext::default());
-        opened.await
+        opened.await.map(|caller| caller.scope.user)
     };
 
-    assert!(matches!(open(&first).await, Err(Unauthenticated::Refused)));
-    assert!(open(&second).await.is_ok());
-    assert!(open(&key('a')).await.is_ok());
+    let owner = open(&key('a')).await.unwrap();
+    assert_ne!(first, second);
+    assert_eq!(open(&first).await.unwrap(), owner);
+    assert_eq!(open(&second).await.unwrap(), owner);
 }
 
 #[tokio::test]
