@@ -28,6 +28,9 @@ use crate::start;
 use crate::store::Store;
 use crate::system::{SteadyClock, SystemIds, WallClock};
 
+/// Providers by what agents call them.
+type Providers = BTreeMap<String, Arc<dyn Provider>>;
+
 /// A server, wired, that executes nothing yet: its store may not be there.
 pub(crate) struct Wired {
     store: Store,
@@ -59,10 +62,7 @@ impl Wired {
         let ids: Arc<dyn Ids> = Arc::new(SystemIds);
 
         // Before the store, which nothing is done to under a configuration that does not work.
-        let mut problems = Problems::default();
-        let providers = build_providers(config, own.providers, &mut problems);
-        let tools = build_tools(config, own.tools, &clock, &mut problems);
-        problems.check()?;
+        let (providers, tools) = build(config, own.providers, own.tools, &clock)?;
 
         let store = Store::open(settings, Arc::new(SteadyClock::new()), true).await?;
         let stores = store.stores();
@@ -131,12 +131,32 @@ impl App {
     }
 }
 
+/// Says what a start would find wrong when it makes the adapters of a configuration.
+pub(crate) fn check(config: &Config, own: Own) -> Result<(), Problems> {
+    let clock: Arc<dyn Clock> = Arc::new(WallClock);
+    build(config, own.providers, own.tools, &clock).map(drop)
+}
+
+/// The providers and tools of a configuration, and those that the binary brings.
+fn build(
+    config: &Config,
+    own_providers: Vec<(String, Arc<dyn Provider>)>,
+    own_tools: Vec<Arc<dyn Tool>>,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Providers, Registry), Problems> {
+    let mut problems = Problems::default();
+    let providers = build_providers(config, own_providers, &mut problems);
+    let tools = build_tools(config, own_tools, clock, &mut problems);
+    problems.check()?;
+    Ok((providers, tools))
+}
+
 fn build_providers(
     config: &Config,
     own: Vec<(String, Arc<dyn Provider>)>,
     problems: &mut Problems,
-) -> BTreeMap<String, Arc<dyn Provider>> {
-    let mut providers = BTreeMap::new();
+) -> Providers {
+    let mut providers = Providers::new();
     for provider in &config.providers {
         let name = provider.name.clone();
         let built = problems.keep(format_args!("providers.{name}"), build_provider(provider));
@@ -216,7 +236,7 @@ fn outbound(settings: &Settings) -> Outbound {
     Outbound::new(UrlPolicy::new(hosts, networks), settings.tool_timeout)
 }
 
-fn catalog(providers: &BTreeMap<String, Arc<dyn Provider>>, tools: &Registry) -> Catalog {
+fn catalog(providers: &Providers, tools: &Registry) -> Catalog {
     let view = tools.view(&[]);
     Catalog {
         providers: providers
@@ -274,12 +294,7 @@ mod tests {
         // As `main` does; another test may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = Config::load(&Environment::new(), Some(file)).expect("it can be read");
-        let clock: Arc<dyn Clock> = Arc::new(WallClock);
-        let mut problems = Problems::default();
-        build_providers(&config, own.providers, &mut problems);
-        build_tools(&config, own.tools, &clock, &mut problems);
-        problems
-            .check()
+        check(&config, own)
             .err()
             .map(|it| it.to_string())
             .unwrap_or_default()

@@ -26,7 +26,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// See it work: make an agent, execute a run, then serve
     Quickstart(QuickstartArgs),
-    /// Print the effective configuration, secrets masked, and where each value came from
+    /// Check the configuration as a start does, and print it: secrets masked, and where each value came
+    /// from
     Config,
     /// Print the API's description, OpenAPI 3.1
     Openapi,

@@ -77,7 +77,12 @@ fn describe() -> anyhow::Result<()> {
 /// Does what the command line asks for; whether all went well that is not an error.
 fn run(config: Config, own: Own, command: Command) -> anyhow::Result<bool> {
     if let Command::Config = command {
-        write!(io::stdout(), "{config}{own}")?;
+        let brought = own.to_string();
+        app::check(&config, own)?;
+        write!(io::stdout(), "{config}{brought}")?;
+        for warning in config.warnings() {
+            writeln!(io::stderr(), "hango: {warning}")?;
+        }
         return Ok(true);
     }
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::new());

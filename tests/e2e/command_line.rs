@@ -43,6 +43,37 @@ fn the_effective_configuration_shows_origins_and_no_secrets() {
     assert!(key.ends_with("environment"), "{key}");
 }
 
+#[test]
+fn what_a_start_would_refuse_and_warn_of_the_configuration_says_too() {
+    let mut home = Home::of_server();
+    home.set("HANGO_DRAIN_TIMEOUT", "1s");
+
+    let warned = home.run(&["config"]);
+
+    assert_eq!(warned.status, Some(0), "{}", warned.err);
+    assert!(warned.err.contains("HANGO_DRAIN_TIMEOUT"), "{}", warned.err);
+    home.write_config(
+        r#"
+        [providers.played]
+        kind = "scripted"
+        script = "nowhere.toml"
+
+        [[tools.http]]
+        name = "get_time"
+        description = "Takes the name of a built-in tool."
+        url = "http://127.0.0.1:1"
+        idempotency = "safe"
+        "#,
+    );
+    let [checked, started] = ["config", "serve"].map(|command| home.run(&[command]));
+    for ended in [&checked, &started] {
+        assert_eq!((ended.status, &*ended.out), (Some(2), ""), "{}", ended.err);
+        for place in ["providers.played: ", "tools.http.get_time: "] {
+            assert!(ended.err.contains(place), "{}", ended.err);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_description_of_the_api_is_printed_as_it_is_served() {
     let world = World::start(&[], |_| Reply::text("all done")).await;

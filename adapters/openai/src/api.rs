@@ -14,6 +14,17 @@ pub enum Api {
     Responses,
 }
 
+impl Api {
+    /// Its name in a configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ChatCompletions => "chat_completions",
+            Self::Responses => "responses",
+        }
+    }
+}
+
 /// There is no protocol of that name.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("neither chat_completions nor responses")]

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::later::LATER;
 use super::settings::SETTINGS;
-use super::values::{Fallback, Origin, Setting, Value};
+use super::values::{Fallback, Origin, Setting, Value, masked_url};
 use super::{Config, ProviderKind};
 
 /// A setting as anyone may see it.
@@ -43,22 +43,40 @@ impl fmt::Display for Config {
             writeln!(f, "{name:names$}  {text:texts$}  {origin}")?;
         }
         for provider in &self.providers {
-            let kind = match provider.kind {
-                ProviderKind::Anthropic { .. } => "anthropic",
-                ProviderKind::OpenAi { .. } => "openai",
-                ProviderKind::Scripted { .. } => "scripted",
-            };
-            writeln!(f, "provider {} ({kind})", provider.name)?;
+            writeln!(f, "provider {} ({})", provider.name, provider.kind)?;
         }
-        self.http_tools
-            .iter()
-            .try_for_each(|tool| writeln!(f, "tool {}", tool.name))
+        self.http_tools.iter().try_for_each(|tool| {
+            let url = masked_url(tool.url.as_str());
+            writeln!(f, "tool {} (http, {url})", tool.name)
+        })
+    }
+}
+
+/// What a provider is and where, without what may be secret in its URL.
+impl fmt::Display for ProviderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anthropic { server, .. } => {
+                write!(f, "anthropic, {}", masked_url(server.base_url.as_str()))
+            }
+            Self::OpenAi { server, api, .. } => {
+                let url = masked_url(server.base_url.as_str());
+                write!(f, "openai, {}, {url}", api.as_str())
+            }
+            Self::Scripted { script: None } => f.write_str("scripted"),
+            Self::Scripted { script: Some(path) } => write!(f, "scripted, {}", path.display()),
+        }
     }
 }
 
 /// What every variable means and what it is when nobody says otherwise.
 pub(crate) fn help() -> String {
-    let mut help = "Variables; in hango.toml, without HANGO_ and in lower case:\n".to_owned();
+    let mut help = "Everything that a start would refuse is refused here too, all at once, with exit status 2; \
+                    nothing is connected to and no store is opened.\n\n\
+                    Each setting is a variable, or a key of hango.toml: its name without HANGO_, in lower \
+                    case. The variable wins. Model providers and tools of your own are sections of \
+                    hango.toml, [providers.NAME] and [[tools.http]].\n\nVariables, with their defaults:\n"
+        .to_owned();
     for setting in SETTINGS {
         describe(&mut help, setting);
     }

@@ -534,6 +534,49 @@ fn what_is_shown_holds_no_secret_and_says_where_values_come_from() {
 }
 
 #[test]
+fn what_is_shown_of_providers_and_tools_is_what_they_are_and_where_without_secrets() {
+    let config = loaded(
+        &[("ANTHROPIC_API_KEY", "hush"), ("TOKEN", "hush")],
+        r#"
+        [providers.local]
+        kind = "openai"
+        base_url = "http://127.0.0.1:8000/v1?key=hush"
+
+        [providers.played]
+        kind = "scripted"
+        script = "weather.toml"
+
+        [providers.thinker]
+        kind = "openai"
+        api = "responses"
+        base_url = "https://gateway.example/v1"
+
+        [[tools.http]]
+        name = "create_ticket"
+        description = "Opens a ticket."
+        url = "https://tickets.internal/hooks/create?key=hush"
+        idempotency = "keyed"
+        headers = { authorization = "env:TOKEN" }
+        "#,
+    );
+
+    let shown = config.to_string();
+
+    assert!(!shown.contains("hush"), "{shown}");
+    let lines = shown.lines();
+    let behind: Vec<_> = lines.skip_while(|line| !line.contains(" (")).collect();
+    let expected = [
+        "provider anthropic (anthropic, https://api.anthropic.com/)",
+        "provider local (openai, chat_completions, http://127.0.0.1:8000/v1)",
+        "provider played (scripted, weather.toml)",
+        "provider thinker (openai, responses, https://gateway.example/v1)",
+        "provider demo (scripted)",
+        "tool create_ticket (http, https://tickets.internal/hooks/create)",
+    ];
+    assert_eq!(behind, expected);
+}
+
+#[test]
 fn help_names_every_variable() {
     let help = help();
 
