@@ -219,3 +219,45 @@ async fn what_an_administrator_does_on_the_store_is_in_the_trail() {
         assert_eq!(refused.status, Some(1), "{}", refused.err);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_administrator_is_refused_on_the_store_is_in_the_trail_of_the_tenant_that_he_named() {
+    let world = World::start(&[], idle).await;
+    let owner = own_id(&world.api).await;
+    let refused = |arguments: &[&str]| {
+        let ended = world.home.run(&[&["admin"], arguments].concat());
+        assert_eq!(ended.status, Some(1), "{}", ended.err);
+    };
+    let of = |email: &'static str| ["--tenant", "default", "--email", email];
+
+    let known = of("owner@localhost");
+    refused(&[&["user", "create", "--role", "member"], &known[..]].concat());
+    refused(&[&["user", "create", "--role", "member"], &of("nowhere")[..]].concat());
+    refused(&[&["key", "create", "--name", " "], &known[..]].concat());
+    refused(&[&["user", "disable"], &known[..]].concat());
+    refused(&[&["user", "disable"], &of("a@b")[..]].concat());
+    // Here is no trail.
+    refused(&["user", "disable", "--tenant", "none", "--email", "a@b"]);
+
+    let rows = list(&world.api.get("/v1/audit-events").await.expect(200));
+    let told: Vec<_> = rows
+        .iter()
+        .filter(|row| row["status"].as_u64() >= Some(400))
+        .map(|row| {
+            let by_nobody = row["actor_id"].is_null() && row["request_id"].is_null();
+            assert!(by_nobody, "{row}");
+            let action = text(&row["action"]);
+            (action, row["status"].clone(), row["target_id"].clone())
+        })
+        .collect();
+    let expected = [
+        ("user.update", 404, json!(null)),
+        ("user.update", 409, json!(owner)),
+        ("key.create", 422, json!(null)),
+        ("user.create", 422, json!(null)),
+        ("user.create", 409, json!(null)),
+    ];
+    let expected =
+        expected.map(|(action, status, target)| (action.to_owned(), json!(status), target));
+    assert_eq!(told, expected);
+}

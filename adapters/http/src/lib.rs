@@ -34,6 +34,7 @@ use hango_application::use_cases::{AdminToken, UseCases};
 pub use openapi::document;
 pub use rates::{RateLimits, Rates};
 pub use readiness::Readiness;
+pub use refusals::refusal_status;
 pub use serve::{Limits, serve};
 
 /// What the API is made of.

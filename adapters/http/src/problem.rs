@@ -321,48 +321,75 @@ impl IntoResponse for Problem {
     }
 }
 
+impl Code {
+    /// What a use case's error is answered with.
+    pub(crate) const fn of(error: &UseCaseError) -> Self {
+        match error {
+            UseCaseError::NotFound => Self::NotFound,
+            UseCaseError::Forbidden => Self::Forbidden,
+            UseCaseError::Invalid(_) => Self::Validation,
+            UseCaseError::SlugTaken => Self::SlugTaken,
+            UseCaseError::EmailTaken => Self::EmailTaken,
+            UseCaseError::LastOwner => Self::LastOwner,
+            UseCaseError::AgentArchived => Self::AgentArchived,
+            UseCaseError::VersionMismatch { .. } => Self::VersionMismatch,
+            UseCaseError::SessionBusy { .. } => Self::SessionBusy,
+            UseCaseError::TooManyQueuedRuns { .. } => Self::TooManyQueuedRuns,
+            UseCaseError::RunEnded { .. } => Self::RunEnded,
+            UseCaseError::IdempotencyKeyReused => Self::IdempotencyKeyReused,
+            UseCaseError::IdempotencyInFlight => Self::IdempotencyInFlight,
+            UseCaseError::Failure(failure) => Self::of_failure(failure),
+            UseCaseError::PrefixTaken | UseCaseError::Defect(_) => Self::Internal,
+        }
+    }
+
+    const fn of_failure(failure: &StoreFailure) -> Self {
+        match failure {
+            StoreFailure::Corrupt { .. } => Self::Internal,
+            StoreFailure::OutOfSpace(_) => Self::InsufficientStorage,
+            // His key, or he himself, was good when he was let in.
+            StoreFailure::ActorRefused => Self::Unauthenticated,
+            StoreFailure::Unavailable(_) => Self::Unavailable,
+        }
+    }
+}
+
 impl From<UseCaseError> for Problem {
     fn from(error: UseCaseError) -> Self {
-        let told = |code| Self::new(code, error.to_string());
+        let code = Code::of(&error);
         match error {
             UseCaseError::NotFound => Self::not_found(),
-            UseCaseError::Forbidden => told(Code::Forbidden),
             UseCaseError::Invalid(faults) => Self {
                 detail: match faults.len() {
                     1 => "1 field is not acceptable".to_owned(),
                     n => format!("{n} fields are not acceptable"),
                 },
                 faults,
-                ..Self::new(Code::Validation, "")
+                ..Self::new(code, "")
             },
-            UseCaseError::SlugTaken => told(Code::SlugTaken),
-            UseCaseError::EmailTaken => told(Code::EmailTaken),
-            UseCaseError::LastOwner => told(Code::LastOwner),
-            UseCaseError::AgentArchived => told(Code::AgentArchived),
-            UseCaseError::VersionMismatch { .. } => told(Code::VersionMismatch),
-            UseCaseError::SessionBusy { .. } => told(Code::SessionBusy),
-            UseCaseError::TooManyQueuedRuns { .. } => told(Code::TooManyQueuedRuns),
-            UseCaseError::RunEnded { .. } => told(Code::RunEnded),
-            UseCaseError::IdempotencyKeyReused => told(Code::IdempotencyKeyReused),
-            UseCaseError::IdempotencyInFlight => told(Code::IdempotencyInFlight),
             UseCaseError::Failure(failure) => failure.into(),
-            UseCaseError::PrefixTaken | UseCaseError::Defect(_) => {
-                Self::failed(Code::Internal, error)
-            }
+            UseCaseError::PrefixTaken | UseCaseError::Defect(_) => Self::failed(code, error),
+            UseCaseError::Forbidden
+            | UseCaseError::SlugTaken
+            | UseCaseError::EmailTaken
+            | UseCaseError::LastOwner
+            | UseCaseError::AgentArchived
+            | UseCaseError::VersionMismatch { .. }
+            | UseCaseError::SessionBusy { .. }
+            | UseCaseError::TooManyQueuedRuns { .. }
+            | UseCaseError::RunEnded { .. }
+            | UseCaseError::IdempotencyKeyReused
+            | UseCaseError::IdempotencyInFlight => Self::new(code, error.to_string()),
         }
     }
 }
 
 impl From<StoreFailure> for Problem {
     fn from(failure: StoreFailure) -> Self {
-        let code = match &failure {
-            StoreFailure::Corrupt { .. } => Code::Internal,
-            StoreFailure::OutOfSpace(_) => Code::InsufficientStorage,
-            // His key, or he himself, was good when he was let in.
-            StoreFailure::ActorRefused => return Unauthenticated::Refused.into(),
-            StoreFailure::Unavailable(_) => Code::Unavailable,
-        };
-        Self::failed(code, failure)
+        match Code::of_failure(&failure) {
+            Code::Unauthenticated => Unauthenticated::Refused.into(),
+            code => Self::failed(code, failure),
+        }
     }
 }
 

@@ -6,13 +6,14 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use hango_application::use_cases::{Action, Caller, RequestContext};
+use hango_application::use_cases::{Action, Caller, RequestContext, UseCaseError};
 use hango_domain::TenantId;
 use hango_ports::StoreFailure;
 use http::{Method, StatusCode};
 use uuid::Uuid;
 
 use crate::Api;
+use crate::problem::Code;
 
 /// Filled when it is known who calls.
 #[derive(Clone, Default)]
@@ -73,7 +74,7 @@ async fn note(
         }
         (Who::Operator(request), Some(tenant)) if status != StatusCode::NOT_FOUND => {
             use_cases
-                .record_operators_refusal(request, action, TenantId(tenant), code)
+                .record_operators_refusal(request, action, TenantId(tenant), Some(tenant), code)
                 .await
         }
         // A trail is a tenant's, and here is none.
@@ -117,6 +118,14 @@ fn target(path: &str) -> Option<Uuid> {
         None | Some("cancel") => Some(id),
         Some(_) => None,
     }
+}
+
+/// The status with which a use case's refusal is in the audit trail, whoever is told of it; `None` of what
+/// leaves no row.
+#[must_use]
+pub fn refusal_status(error: &UseCaseError) -> Option<u16> {
+    let status = Code::of(error).status();
+    is_refusal(status).then_some(status.as_u16())
 }
 
 /// The refusals of the contract that leave a row.

@@ -109,17 +109,20 @@ impl UseCases {
         self.stores.audit.record(row).await
     }
 
-    /// Records that an operator's call was refused with `status`, in the trail of the tenant that it names.
+    /// Records that what an operator wanted was refused with `status`, in the trail of the tenant that he
+    /// named.
     pub async fn record_operators_refusal(
         &self,
         request: &RequestContext,
         action: Action,
         tenant: TenantId,
+        target: Option<Uuid>,
         status: u16,
     ) -> Result<(), StoreFailure> {
         let row = NewAudit {
+            target_id: target,
             status,
-            ..request.noted(self.operator_audit(tenant, action, tenant.0))
+            ..request.noted(self.operator_audit(tenant, action, Uuid::nil()))
         };
         self.stores.audit.record(row).await
     }

@@ -2,6 +2,7 @@
 //! one.
 
 mod print;
+mod refused;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,15 +12,16 @@ use hango_application::signals::Signals;
 use hango_application::use_cases::{
     ApiSettings, Catalog, Input, NewTenant, NewUser, RequestContext, UseCaseError, UseCases,
 };
-use hango_domain::people::{Tenant, User};
+use hango_domain::people::Tenant;
 use hango_ports::Clock;
 use hango_ports::page::PageRequest;
 
-use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser, Who};
+use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser};
 use crate::config::{Config, Settings};
 use crate::store::Store;
 use crate::system::SystemIds;
 use print::Outcome;
+use refused::Named;
 
 /// Does what was asked for, and prints what came of it.
 pub(crate) async fn run(
@@ -52,7 +54,13 @@ async fn on(
         "the schema is {} migrations behind; run `hango migrate` first",
         pending.len()
     );
-    let outcome = perform(&use_cases(store, clock, settings), what).await;
+    let use_cases = use_cases(store, clock, settings);
+    let action = refused::action(&what);
+    let mut named = Named::default();
+    let outcome = perform(&use_cases, what, &mut named).await;
+    if let Err(error) = &outcome {
+        refused::note(&use_cases, action, &named, error).await;
+    }
     outcome.map_err(explained)
 }
 
@@ -69,7 +77,11 @@ fn use_cases(store: &Store, clock: Arc<dyn Clock>, settings: &Settings) -> UseCa
     )
 }
 
-async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseError> {
+async fn perform(
+    use_cases: &UseCases,
+    what: Admin,
+    named: &mut Named,
+) -> Result<Outcome, UseCaseError> {
     Ok(match what {
         Admin::Tenant(AdminTenant::Create {
             slug,
@@ -88,7 +100,7 @@ async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseEr
         }
         Admin::Tenant(AdminTenant::List) => Outcome::Tenants(tenants(use_cases).await?),
         Admin::User(AdminUser::Create { who, role }) => {
-            let tenant = use_cases.tenant(&who.tenant).await?;
+            let tenant = named.tenant(use_cases, &who.tenant).await?;
             let new = NewUser {
                 email: who.email,
                 name: None,
@@ -97,11 +109,11 @@ async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseEr
             Outcome::User(use_cases.create_user(tenant.id, Input::new(new)).await?)
         }
         Admin::User(AdminUser::Disable(who)) => {
-            let user = user(use_cases, &who).await?;
+            let user = named.changed_user(use_cases, &who).await?;
             Outcome::User(use_cases.disable_user(user.tenant_id, user.id).await?)
         }
         Admin::Key(AdminKey::Create { who, name }) => {
-            let user = user(use_cases, &who).await?;
+            let user = named.user(use_cases, &who).await?;
             let (key, text) = use_cases.create_key(&user, &name, None).await?;
             Outcome::Key(key, text)
         }
@@ -110,11 +122,6 @@ async fn perform(use_cases: &UseCases, what: Admin) -> Result<Outcome, UseCaseEr
             Outcome::Revoked(prefix)
         }
     })
-}
-
-async fn user(use_cases: &UseCases, who: &Who) -> Result<User, UseCaseError> {
-    let tenant = use_cases.tenant(&who.tenant).await?;
-    use_cases.user_by_email(tenant.id, &who.email).await
 }
 
 /// Every tenant, newest first.
