@@ -1,8 +1,13 @@
 //! The command line.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use hango_application::use_cases::{KeyName, NamesNoKey};
+use hango_domain::Timestamp;
 use hango_domain::access::Role;
 
 use crate::config;
@@ -131,6 +136,12 @@ pub(crate) enum AdminUser {
     },
     /// Refuse his keys and end his runs
     Disable(Who),
+    /// List the users of a tenant
+    List {
+        /// The tenant's slug
+        #[arg(long, value_name = "SLUG")]
+        tenant: String,
+    },
 }
 
 /// What to do with keys.
@@ -144,11 +155,24 @@ pub(crate) enum AdminKey {
         /// Its name for people
         #[arg(long)]
         name: String,
+        /// From when on it is refused, such as 2027-01-31T00:00:00Z; else never
+        #[arg(long, value_name = "TIME", value_parser = moment)]
+        expires_at: Option<Timestamp>,
     },
-    /// Revoke the key of a prefix, the 12 characters after hk_
+    /// List the keys of a tenant, or of one of its users
+    List {
+        /// The tenant's slug
+        #[arg(long, value_name = "SLUG")]
+        tenant: String,
+        /// Only this user's
+        #[arg(long)]
+        email: Option<String>,
+    },
+    /// Revoke a key
     Revoke {
-        /// The prefix
-        prefix: String,
+        /// Its prefix (the 12 characters behind hk_), its whole text, or its id
+        #[arg(value_parser = NamedKey)]
+        key: KeyName,
     },
 }
 
@@ -181,6 +205,33 @@ impl From<RoleArg> for Role {
             RoleArg::Admin => Self::Admin,
             RoleArg::Member => Self::Member,
         }
+    }
+}
+
+fn moment(text: &str) -> Result<Timestamp, &'static str> {
+    hango_http::parse_moment(text).ok_or("not a moment such as 2027-01-31T00:00:00Z")
+}
+
+/// Reads what names a key. Unlike others this parser does not repeat what it could not read: it may be a
+/// secret.
+#[derive(Clone)]
+struct NamedKey;
+
+impl TypedValueParser for NamedKey {
+    type Value = KeyName;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<KeyName, clap::Error> {
+        let read = value.to_str().ok_or(NamesNoKey).and_then(str::parse);
+        read.map_err(|error| {
+            let what =
+                format!("{error}.\n`hango admin key list --tenant SLUG` shows a tenant's keys.\n");
+            clap::Error::raw(ErrorKind::ValueValidation, what).with_cmd(command)
+        })
     }
 }
 
@@ -225,7 +276,13 @@ mod tests {
             "hango admin user create --tenant acme --email a@b --role member",
             "hango admin user disable --tenant acme --email a@b",
             "hango admin --json key create --tenant acme --email a@b --name ci",
+            "hango admin user list --tenant acme",
+            "hango admin key create --tenant acme --email a@b --name ci --expires-at 2027-01-31T00:00:00+01:00",
+            "hango admin key list --tenant acme --json",
+            "hango admin key list --tenant acme --email a@b",
             "hango admin key revoke abcdef123456",
+            "hango admin key revoke hk_abcdef123456_secret",
+            "hango admin key revoke 0199a000-0000-7000-8000-000000000001",
         ] {
             assert!(parses(line), "{line}");
         }
@@ -239,8 +296,22 @@ mod tests {
             "hango migrate --down",
             "hango migrate --dry-run --down 1",
             "hango admin user create --tenant acme --email a@b --role king",
+            "hango admin key create --tenant acme --email a@b --name ci --expires-at tomorrow",
+            "hango admin key revoke abcdef",
         ] {
             assert!(!parses(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_key_is_not_repeated_because_it_may_be_a_secret() {
+        let line = ["hango", "admin", "key", "revoke", "hk_canary"];
+        let refused = Cli::try_parse_from(line).map(drop);
+
+        let said = refused.expect_err("it names no key").to_string();
+        assert!(!said.contains("canary"), "{said}");
+        for told in ["12 letters and digits", "hango admin key list"] {
+            assert!(said.contains(told), "{said}");
         }
     }
 }

@@ -135,6 +135,9 @@ pub trait IdentityStore: Send + Sync {
         key: ApiKeyId,
     ) -> Result<Option<ApiKey>, IdentityStoreError>;
 
+    /// Finds a key of whichever tenant, for an operator who has nothing but its id.
+    async fn key_of_any_tenant(&self, key: ApiKeyId) -> Result<Option<ApiKey>, IdentityStoreError>;
+
     /// Reads the keys of a tenant, or only those of that user, newest first.
     async fn keys(
         &self,

@@ -141,3 +141,84 @@ async fn a_key_revoked_beside_a_running_server_is_refused() {
     let refused = api.get("/v1/me").await;
     assert_eq!(refused.expect(401)["code"], "unauthenticated");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_and_users_are_listed_and_a_key_is_revoked_by_whatever_is_known_of_it() {
+    let world = World::start(&[], |_| Reply::text("all done")).await;
+    let admin = |arguments: &[&str]| world.home.run(&[&["admin"], arguments].concat());
+    let done = |arguments: &[&str]| {
+        let ended = admin(arguments);
+        assert_eq!(ended.status, Some(0), "{}", ended.err);
+        ended.out
+    };
+    let json = |arguments: &[&str]| -> Value {
+        serde_json::from_str(&done(&[arguments, &["--json"]].concat())).expect("it is JSON")
+    };
+    let who = ["--tenant", "default", "--email", "owner@localhost"];
+    let create = |name: &str| {
+        let end = ["--expires-at", "2999-01-31T00:00:00+01:00"];
+        json(&[&["key", "create", "--name", name], &who[..], &end].concat())
+    };
+    let made = ["a", "b", "c"].map(create);
+    assert_eq!(made[0]["expires_at"], "2999-01-30T23:00:00.000000Z");
+
+    for (key, name) in made.iter().zip(["prefix", "key", "id"]) {
+        let revoked = done(&["key", "revoke", &text(&key[name])]);
+        let secret = text(&key["key"]).split_off(16);
+        assert!(revoked.contains(&text(&key["prefix"])), "{revoked}");
+        assert!(!revoked.contains(&secret), "{revoked}");
+        let api = world.api.with_key(key["key"].as_str());
+        api.get("/v1/me").await.expect(401);
+    }
+
+    let listed = json(&["key", "list", "--tenant", "default"]);
+    let names = listed["data"].as_array().expect("a list").iter();
+    let told: Vec<_> = names
+        .map(|key| (text(&key["name"]), key["revoked_at"].is_string()))
+        .collect();
+    let expected = [("c", true), ("b", true), ("a", true), ("bootstrap", false)];
+    assert_eq!(told, expected.map(|(name, gone)| (name.to_owned(), gone)));
+    assert!(listed["data"][0]["key"].is_null());
+    let table = done(&[&["key", "list"], &who[..]].concat());
+    let lines: Vec<_> = table.lines().collect();
+    assert!(lines[0].starts_with("PREFIX        STATE"), "{table}");
+    assert!(
+        lines[1].contains(" revoked ") && lines[1].ends_with(" c"),
+        "{table}"
+    );
+    assert!(
+        lines[4].contains(" active ") && lines[4].contains("owner@localhost"),
+        "{table}"
+    );
+    let users = json(&["user", "list", "--tenant", "default"]);
+    assert_eq!(users["data"][0]["email"], "owner@localhost");
+    assert!(done(&["user", "list", "--tenant", "default"]).contains("owner@localhost"));
+
+    for (arguments, said) in [
+        (
+            &["key", "revoke", "000000000000"][..],
+            "admin key list --tenant",
+        ),
+        (&["user", "list", "--tenant", "none"], "admin tenant list"),
+        (
+            &["key", "list", "--tenant", "default", "--email", "a@b"],
+            "user list --tenant default",
+        ),
+    ] {
+        let refused = admin(arguments);
+        assert_eq!(
+            (refused.status, &*refused.out),
+            (Some(1), ""),
+            "{}",
+            refused.err
+        );
+        assert!(refused.err.contains(said), "{}", refused.err);
+    }
+    let past = ["--expires-at", "2001-01-01T00:00:00Z"];
+    let refused = admin(&[&["key", "create", "--name", "d"], &who[..], &past].concat());
+    assert!(
+        refused.err.contains("expires_at: this is over already"),
+        "{}",
+        refused.err
+    );
+}

@@ -221,7 +221,8 @@ async fn what_an_administrator_does_on_the_store_is_in_the_trail() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_administrator_is_refused_on_the_store_is_in_the_trail_of_the_tenant_that_he_named() {
+async fn what_an_administrator_is_refused_on_the_store_is_in_the_trail_of_the_tenant_that_he_named()
+{
     let world = World::start(&[], idle).await;
     let owner = own_id(&world.api).await;
     let refused = |arguments: &[&str]| {

@@ -36,6 +36,7 @@ pub use rates::{RateLimits, Rates};
 pub use readiness::Readiness;
 pub use refusals::refusal_status;
 pub use serve::{Limits, serve};
+pub use time::parse as parse_moment;
 
 /// What the API is made of.
 #[derive(Clone)]

@@ -20,7 +20,8 @@ impl Serialize for Time {
 }
 
 /// The moment that `text` is in RFC 3339, to the microsecond, wherever it was said.
-pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+#[must_use]
+pub fn parse(text: &str) -> Option<Timestamp> {
     let at = DateTime::parse_from_rfc3339(text).ok()?.to_utc();
     // Where it was said it may be another year: one of five digits could not be told again.
     (0..10_000).contains(&at.year()).then_some(())?;

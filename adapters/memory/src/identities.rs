@@ -199,6 +199,10 @@ impl IdentityStore for MemoryStore {
         Ok(found.filter(|key| key.tenant_id == tenant).cloned())
     }
 
+    async fn key_of_any_tenant(&self, key: ApiKeyId) -> Answer<Option<ApiKey>> {
+        Ok(self.lock().keys.get(&key).cloned())
+    }
+
     async fn keys(
         &self,
         tenant: TenantId,

@@ -282,6 +282,18 @@ impl IdentityStore for PostgresStore {
             .await
     }
 
+    async fn key_of_any_tenant(&self, key: ApiKeyId) -> Answer<Option<ApiKey>> {
+        self.pool
+            .read(move |conn| {
+                let query = keys::find_anywhere(key);
+                Box::pin(async {
+                    let row = query.fetch_optional(conn).await.map_err(Error::from)?;
+                    Ok(row.as_ref().map(rows::api_key).transpose()?)
+                })
+            })
+            .await
+    }
+
     async fn keys(
         &self,
         tenant: TenantId,

@@ -219,6 +219,10 @@ impl IdentityStore for SqliteStore {
         Ok(keys::find(&self.readers, tenant, key).await?)
     }
 
+    async fn key_of_any_tenant(&self, key: ApiKeyId) -> Answer<Option<ApiKey>> {
+        Ok(keys::find_anywhere(&self.readers, key).await?)
+    }
+
     async fn keys(
         &self,
         tenant: TenantId,

@@ -14,8 +14,8 @@ use serde_json::{Map, json};
 use super::input::judge_name;
 use super::users::told;
 use super::{
-    Action, Fault, FaultCode, Input, KeyDraft, KeyText, MintedKey, RequestContext, UseCaseError,
-    UseCases, mint_key,
+    Action, Fault, FaultCode, Input, KeyDraft, KeyName, KeyText, MintedKey, RequestContext,
+    UseCaseError, UseCases, mint_key,
 };
 
 /// The slug of the tenant that a single server begins with.
@@ -170,13 +170,36 @@ impl UseCases {
         Ok((self.add_key(key).await?, text))
     }
 
-    /// Revokes the key of that prefix; doing it again changes nothing.
-    pub async fn revoke_key(&self, prefix: &str) -> Result<(), UseCaseError> {
-        let found = self.stores.identities.credential(prefix).await?;
-        let key = found.ok_or(UseCaseError::NotFound)?.key;
-        let audit = self.operator_audit(key.tenant_id, Action::KeyRevoke, key.id.0);
+    /// Reads the users of a tenant, newest first.
+    pub async fn users_of(
+        &self,
+        tenant: TenantId,
+        page: PageRequest,
+    ) -> Result<Page<User>, UseCaseError> {
+        Ok(self.stores.identities.users(tenant, None, page).await?)
+    }
+
+    /// Reads the keys of a tenant, or only those of that user, newest first.
+    pub async fn keys_of(
+        &self,
+        tenant: TenantId,
+        user: Option<UserId>,
+        page: PageRequest,
+    ) -> Result<Page<ApiKey>, UseCaseError> {
+        Ok(self.stores.identities.keys(tenant, user, page).await?)
+    }
+
+    /// Revokes the key of that name, and tells which it is; doing it again changes nothing.
+    pub async fn revoke_key(&self, name: &KeyName) -> Result<ApiKey, UseCaseError> {
         let identities = &self.stores.identities;
-        Ok(identities.revoke_key(key.tenant_id, key.id, audit).await?)
+        let found = match name {
+            KeyName::Prefix(prefix) => identities.credential(prefix).await?.map(|it| it.key),
+            KeyName::Id(id) => identities.key_of_any_tenant(*id).await?,
+        };
+        let key = found.ok_or(UseCaseError::NotFound)?;
+        let audit = self.operator_audit(key.tenant_id, Action::KeyRevoke, key.id.0);
+        identities.revoke_key(key.tenant_id, key.id, audit).await?;
+        Ok(key)
     }
 
     /// Sees to it that the tenant `default`, its owner and this key exist. Doing it again, or in several
@@ -204,10 +227,7 @@ impl UseCases {
 
     /// A new key of the owner of the tenant `default`, who are made if they are not there. Those that he has
     /// stay as they are.
-    pub async fn new_default_key(
-        &self,
-        name: &str,
-    ) -> Result<(Credential, KeyText), UseCaseError> {
+    pub async fn new_default_key(&self, name: &str) -> Result<(Credential, KeyText), UseCaseError> {
         let minted = mint_key(&*self.ids);
         let text = minted.text.clone();
         Ok((self.add_default_key(name, minted).await?, text))

@@ -4,7 +4,9 @@
 //! bits in 43 letters and digits; an operator may bring one of his own, of at least 32 characters.
 
 use std::fmt;
+use std::str::FromStr;
 
+use hango_domain::ApiKeyId;
 use hango_ports::Ids;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
@@ -28,6 +30,22 @@ pub struct KeyText(String);
      letters, digits, '-' and '_'"
 )]
 pub struct MalformedKey;
+
+/// A key, by something that is known of it and is no secret.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum KeyName {
+    /// Its prefix.
+    Prefix(String),
+    /// Its id.
+    Id(ApiKeyId),
+}
+
+/// The text names no key. It is not repeated: it may be a part of a secret.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error(
+    "that names no key; give its prefix (the 12 letters and digits behind hk_), its whole text, or its id"
+)]
+pub struct NamesNoKey;
 
 /// A new key: its text for its user, the rest for the store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -76,6 +94,36 @@ impl KeyText {
     }
 }
 
+impl FromStr for KeyName {
+    type Err = NamesNoKey;
+
+    /// Reads a prefix, alone or in a key's text, or an id. What stands behind the prefix is not looked at:
+    /// whoever names a key by its text need not have copied all of it.
+    fn from_str(text: &str) -> Result<Self, NamesNoKey> {
+        if let Ok(id) = text.parse() {
+            return Ok(Self::Id(id));
+        }
+        let prefix = match text.strip_prefix("hk_") {
+            Some(rest) => rest.split_once('_').map_or(rest, |(prefix, _)| prefix),
+            None => text,
+        };
+        if is_prefix(prefix) {
+            Ok(Self::Prefix(prefix.to_owned()))
+        } else {
+            Err(NamesNoKey)
+        }
+    }
+}
+
+impl fmt::Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => write!(f, "prefix {prefix}"),
+            Self::Id(id) => write!(f, "id {id}"),
+        }
+    }
+}
+
 impl fmt::Debug for KeyText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyText(…)")
@@ -85,12 +133,15 @@ impl fmt::Debug for KeyText {
 /// The prefix and the secret of a key's text; `None` if it is not one.
 pub(super) fn parts(text: &str) -> Option<(&str, &str)> {
     let (prefix, secret) = text.strip_prefix("hk_")?.split_once('_')?;
-    let plain = |c: u8| c.is_ascii_alphanumeric();
-    let ok = prefix.len() == PREFIX_LENGTH
-        && prefix.bytes().all(plain)
+    let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+    let ok = is_prefix(prefix)
         && (SECRET_SHORTEST..=SECRET_LONGEST).contains(&secret.len())
-        && secret.bytes().all(|c| plain(c) || c == b'-' || c == b'_');
+        && secret.bytes().all(plain);
     ok.then_some((prefix, secret))
+}
+
+fn is_prefix(text: &str) -> bool {
+    text.len() == PREFIX_LENGTH && text.bytes().all(|c| c.is_ascii_alphanumeric())
 }
 
 /// What is stored of a secret.
@@ -172,6 +223,34 @@ mod tests {
             format!("hk_bootstrap001_{secret}é"),
         ] {
             assert_eq!(KeyText::parse(&text), Err(MalformedKey), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_named_by_its_prefix_its_text_or_its_id() {
+        let prefix = Ok(KeyName::Prefix("bootstrap001".to_owned()));
+        for text in [
+            "bootstrap001",
+            "hk_bootstrap001",
+            "hk_bootstrap001_",
+            "hk_bootstrap001_half-of-a_secret",
+            &format!("hk_bootstrap001_{}", "s".repeat(43)),
+        ] {
+            assert_eq!(text.parse(), prefix, "{text}");
+        }
+        let id = "0199a000-0000-7000-8000-000000000001";
+        assert_eq!(id.parse(), Ok(KeyName::Id(id.parse().unwrap())));
+        for text in [
+            "",
+            "hk_",
+            "bootstrap01",
+            "bootstrap-01",
+            "hk_canary_hk_bootstrap001",
+            "sk_bootstrap001_canary",
+        ] {
+            let refused = text.parse::<KeyName>();
+            assert_eq!(refused, Err(NamesNoKey), "{text}");
+            assert!(!NamesNoKey.to_string().contains("canary"));
         }
     }
 

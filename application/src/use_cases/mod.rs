@@ -40,7 +40,7 @@ pub use caller::{Caller, RequestContext, Traceparent};
 pub use catalog::{Catalog, ProviderInfo, ToolInfo};
 pub use error::UseCaseError;
 pub use input::{Fault, FaultCode, Input};
-pub use keys::{KeyText, MalformedKey, MintedKey, mint_key};
+pub use keys::{KeyName, KeyText, MalformedKey, MintedKey, NamesNoKey, mint_key};
 pub use once::Made;
 pub use pieces::Piece;
 pub use runs::{RunDraft, RunQuery};

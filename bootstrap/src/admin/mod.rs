@@ -12,14 +12,13 @@ use hango_application::signals::Signals;
 use hango_application::use_cases::{
     ApiSettings, Catalog, Input, NewTenant, NewUser, RequestContext, UseCaseError, UseCases,
 };
-use hango_domain::people::Tenant;
 use hango_ports::Clock;
-use hango_ports::page::PageRequest;
+use hango_ports::page::{Page, PageRequest};
 
-use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser};
+use crate::cli::{Admin, AdminArgs, AdminKey, AdminTenant, AdminUser, Who};
 use crate::config::{Config, Settings};
 use crate::store::Store;
-use crate::system::SystemIds;
+use crate::system::{SystemIds, WallClock};
 use print::Outcome;
 use refused::Named;
 
@@ -61,7 +60,7 @@ async fn on(
     if let Err(error) = &outcome {
         refused::note(&use_cases, action, &named, error).await;
     }
-    outcome.map_err(explained)
+    outcome.map_err(|error| explained(error, &named))
 }
 
 /// The use cases without anybody to execute or watch: an administrator needs neither.
@@ -98,7 +97,9 @@ async fn perform(
             let (made, key) = use_cases.create_tenant(&nobody, Input::new(new)).await?;
             Outcome::Tenant(made, key)
         }
-        Admin::Tenant(AdminTenant::List) => Outcome::Tenants(tenants(use_cases).await?),
+        Admin::Tenant(AdminTenant::List) => {
+            Outcome::Tenants(all(async |page| use_cases.tenants(page).await).await?)
+        }
         Admin::User(AdminUser::Create { who, role }) => {
             let tenant = named.tenant(use_cases, &who.tenant).await?;
             let new = NewUser {
@@ -112,42 +113,69 @@ async fn perform(
             let user = named.changed_user(use_cases, &who).await?;
             Outcome::User(use_cases.disable_user(user.tenant_id, user.id).await?)
         }
-        Admin::Key(AdminKey::Create { who, name }) => {
+        Admin::User(AdminUser::List { tenant }) => {
+            let tenant = named.tenant(use_cases, &tenant).await?.id;
+            Outcome::Users(all(async |page| use_cases.users_of(tenant, page).await).await?)
+        }
+        Admin::Key(AdminKey::Create {
+            who,
+            name,
+            expires_at,
+        }) => {
             let user = named.user(use_cases, &who).await?;
-            let (key, text) = use_cases.create_key(&user, &name, None).await?;
+            let (key, text) = use_cases.create_key(&user, &name, expires_at).await?;
             Outcome::Key(key, text)
         }
-        Admin::Key(AdminKey::Revoke { prefix }) => {
-            use_cases.revoke_key(&prefix).await?;
-            Outcome::Revoked(prefix)
+        Admin::Key(AdminKey::List { tenant, email }) => {
+            let (tenant, user) = match email {
+                Some(email) => {
+                    let user = named.user(use_cases, &Who { tenant, email }).await?;
+                    (user.tenant_id, Some(user.id))
+                }
+                None => (named.tenant(use_cases, &tenant).await?.id, None),
+            };
+            Outcome::Keys {
+                keys: all(async |page| use_cases.keys_of(tenant, user, page).await).await?,
+                users: all(async |page| use_cases.users_of(tenant, page).await).await?,
+                now: WallClock.now(),
+            }
+        }
+        Admin::Key(AdminKey::Revoke { key }) => {
+            named.key(&key);
+            Outcome::Revoked(use_cases.revoke_key(&key).await?)
         }
     })
 }
 
-/// Every tenant, newest first.
-async fn tenants(use_cases: &UseCases) -> Result<Vec<Tenant>, UseCaseError> {
-    let mut tenants = Vec::new();
+/// Everything of a list.
+async fn all<T>(
+    read: impl AsyncFn(PageRequest) -> Result<Page<T>, UseCaseError>,
+) -> Result<Vec<T>, UseCaseError> {
+    let mut found = Vec::new();
     let mut page = PageRequest {
         limit: 200,
         after: None,
     };
     loop {
-        let read = use_cases.tenants(page).await?;
-        tenants.extend(read.items);
+        let read = read(page).await?;
+        found.extend(read.items);
         page.after = read.next;
         if page.after.is_none() {
-            return Ok(tenants);
+            return Ok(found);
         }
     }
 }
 
 /// What went wrong, with everything that is wrong with what was asked for.
-fn explained(error: UseCaseError) -> anyhow::Error {
+fn explained(error: UseCaseError, named: &Named) -> anyhow::Error {
     match error {
-        UseCaseError::NotFound => anyhow::anyhow!("there is no such tenant, user or key"),
+        UseCaseError::NotFound => anyhow::anyhow!("{}", named.missing()),
         UseCaseError::Invalid(faults) => {
-            let details: Vec<_> = faults.into_iter().map(|fault| fault.detail).collect();
-            anyhow::anyhow!(details.join("; "))
+            let details = faults.into_iter().map(|fault| {
+                let field = fault.pointer.trim_start_matches('/').replace('/', " ");
+                format!("{field}: {}", fault.detail)
+            });
+            anyhow::anyhow!(details.collect::<Vec<_>>().join("; "))
         }
         other => other.into(),
     }

@@ -1,8 +1,9 @@
 //! What an administrator is told: lines for people, or JSON in the shapes of the HTTP contract.
 
-use std::fmt::Write;
+use std::collections::HashMap;
 
 use hango_application::use_cases::KeyText;
+use hango_domain::Timestamp;
 use hango_domain::people::{ApiKey, Tenant, User};
 use hango_ports::identity_store::Credential;
 use serde_json::{Value, json};
@@ -17,10 +18,18 @@ pub(super) enum Outcome {
     Tenants(Vec<Tenant>),
     /// A user was added or changed.
     User(User),
+    /// These are all users.
+    Users(Vec<User>),
     /// A key was made.
     Key(ApiKey, KeyText),
-    /// The key of that prefix is revoked.
-    Revoked(String),
+    /// These are all keys, as they are now, and these their users among others.
+    Keys {
+        keys: Vec<ApiKey>,
+        users: Vec<User>,
+        now: Timestamp,
+    },
+    /// That key is revoked.
+    Revoked(ApiKey),
 }
 
 impl Outcome {
@@ -32,13 +41,12 @@ impl Outcome {
                 "owner": user(&made.user),
                 "api_key": new_key(&made.key, text),
             }),
-            Self::Tenants(tenants) => json!({
-                "data": tenants.iter().map(tenant).collect::<Vec<_>>(),
-                "next_cursor": null,
-            }),
+            Self::Tenants(tenants) => list(tenants.iter().map(tenant)),
             Self::User(changed) => user(changed),
+            Self::Users(users) => list(users.iter().map(user)),
             Self::Key(key, text) => new_key(key, text),
-            Self::Revoked(prefix) => json!({ "prefix": prefix, "revoked": true }),
+            Self::Keys { keys, .. } => list(keys.iter().map(api_key)),
+            Self::Revoked(key) => json!({ "id": key.id, "prefix": key.prefix, "revoked": true }),
         }
     }
 
@@ -53,20 +61,55 @@ impl Outcome {
                 made.user.id,
                 shown_once(text)
             ),
-            Self::Tenants(tenants) => {
-                let mut lines = String::new();
-                for Tenant {
-                    slug,
-                    status,
-                    id,
-                    name,
-                    ..
-                } in tenants
-                {
-                    // Writing to a string cannot fail.
-                    let _ = writeln!(lines, "{slug} {} {id} {name}", status.as_str());
-                }
-                lines
+            Self::Tenants(tenants) => table(
+                ["SLUG", "STATUS", "ID", "NAME"],
+                tenants.iter().map(|tenant| {
+                    [
+                        tenant.slug.clone(),
+                        tenant.status.as_str().to_owned(),
+                        tenant.id.to_string(),
+                        tenant.name.clone(),
+                    ]
+                }),
+            ),
+            Self::Users(users) => table(
+                ["EMAIL", "ROLE", "STATUS", "ID", "NAME"],
+                users.iter().map(|user| {
+                    [
+                        user.email.clone(),
+                        user.role.as_str().to_owned(),
+                        user.status.as_str().to_owned(),
+                        user.id.to_string(),
+                        user.name.clone(),
+                    ]
+                }),
+            ),
+            Self::Keys { keys, users, now } => {
+                let emails: HashMap<_, _> = users.iter().map(|it| (it.id, &*it.email)).collect();
+                let moment = |at: Option<Timestamp>| at.map_or("-".to_owned(), written);
+                table(
+                    [
+                        "PREFIX",
+                        "STATE",
+                        "CREATED",
+                        "EXPIRES",
+                        "LAST USED",
+                        "USER",
+                        "NAME",
+                    ],
+                    keys.iter().map(|key| {
+                        let email = emails.get(&key.user_id).copied().unwrap_or("-");
+                        [
+                            key.prefix.clone(),
+                            state(key, *now).to_owned(),
+                            written(key.created_at),
+                            moment(key.expires_at),
+                            moment(key.last_used_at),
+                            email.to_owned(),
+                            key.name.clone(),
+                        ]
+                    }),
+                )
             }
             Self::User(user) => format!(
                 "user {} {} {} {}\n",
@@ -75,10 +118,50 @@ impl Outcome {
                 user.status.as_str(),
                 user.id
             ),
-            Self::Key(_, text) => shown_once(text),
-            Self::Revoked(prefix) => format!("revoked {prefix}\n"),
+            Self::Key(key, text) => {
+                let end = key.expires_at.map(written);
+                let end = end.map(|end| format!("It expires at {end}.\n"));
+                shown_once(text) + &end.unwrap_or_default()
+            }
+            Self::Revoked(key) => format!("revoked {} {}\n", key.prefix, key.name),
         }
     }
+}
+
+/// Rows under a head, each column as wide as its widest text; the last one as it is.
+fn table<const N: usize>(head: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(rows);
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        let texts = lines.iter().map(|line| line[column].chars().count());
+        texts.max().unwrap_or(0)
+    });
+    let mut text = String::new();
+    for line in lines {
+        let padded = line
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"));
+        let line = padded.collect::<Vec<_>>().join("  ");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What a key is good for now.
+fn state(key: &ApiKey, now: Timestamp) -> &'static str {
+    if key.is_valid(now) {
+        "active"
+    } else if key.revoked_at.is_some() {
+        "revoked"
+    } else {
+        "expired"
+    }
+}
+
+fn list(items: impl Iterator<Item = Value>) -> Value {
+    json!({ "data": items.collect::<Vec<_>>(), "next_cursor": null })
 }
 
 fn shown_once(key: &KeyText) -> String {
@@ -110,13 +193,18 @@ fn user(user: &User) -> Value {
 }
 
 fn new_key(key: &ApiKey, text: &KeyText) -> Value {
+    let mut shown = api_key(key);
+    shown["key"] = text.expose().into();
+    shown
+}
+
+fn api_key(key: &ApiKey) -> Value {
     json!({
         "id": key.id,
         "tenant_id": key.tenant_id,
         "user_id": key.user_id,
         "name": key.name,
         "prefix": key.prefix,
-        "key": text.expose(),
         "created_at": written(key.created_at),
         "expires_at": key.expires_at.map(written),
         "revoked_at": key.revoked_at.map(written),

@@ -1,7 +1,7 @@
 //! What an administrator was refused is in the trail of the tenant that he named, as it is when he asks over
 //! HTTP. Where he named none that there is, there is no trail, and he is told.
 
-use hango_application::use_cases::{Action, RequestContext, UseCaseError, UseCases};
+use hango_application::use_cases::{Action, KeyName, RequestContext, UseCaseError, UseCases};
 use hango_domain::TenantId;
 use hango_domain::people::{Tenant, User};
 use uuid::Uuid;
@@ -13,6 +13,8 @@ use crate::cli::{Admin, AdminKey, AdminTenant, AdminUser, Who};
 pub(super) struct Named {
     tenant: Option<TenantId>,
     target: Option<Uuid>,
+    /// What is true if what was looked for last is not there, and how to see what is.
+    missing: String,
 }
 
 impl Named {
@@ -22,6 +24,9 @@ impl Named {
         use_cases: &UseCases,
         slug: &str,
     ) -> Result<Tenant, UseCaseError> {
+        self.missing = format!(
+            "there is no tenant {slug}; `hango admin tenant list` shows all that there are"
+        );
         let tenant = use_cases.tenant(slug).await?;
         self.tenant = Some(tenant.id);
         Ok(tenant)
@@ -44,8 +49,25 @@ impl Named {
         use_cases: &UseCases,
         who: &Who,
     ) -> Result<User, UseCaseError> {
-        let tenant = self.tenant(use_cases, &who.tenant).await?;
-        use_cases.user_by_email(tenant.id, &who.email).await
+        let Who { tenant, email } = who;
+        let found = self.tenant(use_cases, tenant).await?;
+        self.missing = format!(
+            "tenant {tenant} has no user {email}; `hango admin user list --tenant {tenant}` shows all that \
+             there are"
+        );
+        use_cases.user_by_email(found.id, email).await
+    }
+
+    /// Notes which key is looked for.
+    pub(super) fn key(&mut self, key: &KeyName) {
+        self.missing = format!(
+            "there is no key of {key}; `hango admin key list --tenant SLUG` shows a tenant's keys"
+        );
+    }
+
+    /// What to tell whoever named what is not there.
+    pub(super) fn missing(&self) -> &str {
+        &self.missing
     }
 }
 
@@ -57,7 +79,9 @@ pub(super) const fn action(what: &Admin) -> Option<Action> {
         Admin::User(AdminUser::Disable(_)) => Action::UserUpdate,
         Admin::Key(AdminKey::Create { .. }) => Action::KeyCreate,
         Admin::Key(AdminKey::Revoke { .. }) => Action::KeyRevoke,
-        Admin::Tenant(AdminTenant::List) => return None,
+        Admin::Tenant(AdminTenant::List)
+        | Admin::User(AdminUser::List { .. })
+        | Admin::Key(AdminKey::List { .. }) => return None,
     })
 }
 

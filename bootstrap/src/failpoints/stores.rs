@@ -171,6 +171,7 @@ arm! { IDENTITIES = "identities": IdentityStore, IdentityStoreError {
         -> User;
     create_key(by: Option<Scope>, key: ApiKey, audit: NewAudit) -> ApiKey;
     key(tenant: TenantId, key: ApiKeyId) -> Option<ApiKey>;
+    key_of_any_tenant(key: ApiKeyId) -> Option<ApiKey>;
     keys(tenant: TenantId, user: Option<UserId>, page: PageRequest) -> Page<ApiKey>;
     revoke_key(tenant: TenantId, key: ApiKeyId, audit: NewAudit) -> ();
 }}

@@ -17,8 +17,8 @@ mod follow;
 
 use anyhow::Context;
 use hango_application::use_cases::{
-    AgentDraft, Caller, Input, KeyText, NewAgent, RequestContext, RunDraft, RunQuery, SessionDraft,
-    SessionQuery, UseCaseError, UseCases,
+    AgentDraft, Caller, Input, KeyName, KeyText, NewAgent, RequestContext, RunDraft, RunQuery,
+    SessionDraft, SessionQuery, UseCaseError, UseCases,
 };
 use hango_domain::Timestamp;
 use hango_domain::access::visibility;
@@ -143,7 +143,7 @@ async fn run_once(
         .new_default_key(NAME)
         .await
         .context("make the key")?;
-    let prefix = credential.key.prefix.clone();
+    let key_id = KeyName::Id(credential.key.id);
     let caller = Caller::new(credential, RequestContext::default());
     let agent = ensure_agent(use_cases, &caller, provider, model)
         .await
@@ -189,7 +189,7 @@ async fn run_once(
     if once {
         // Nobody was told it.
         use_cases
-            .revoke_key(&prefix)
+            .revoke_key(&key_id)
             .await
             .context("revoke the key")?;
         return Ok((status, None));

@@ -100,6 +100,20 @@ pub async fn a_key_is_revoked_once(fixture: Fixture) {
     assert!(matches!(unknown, Err(IdentityStoreError::NotFound)));
 }
 
+/// Who has nothing but a key's id finds it, whosever it is.
+pub async fn a_key_is_found_without_its_tenant(fixture: Fixture) {
+    let identities = &fixture.stores.identities;
+    for _ in 0..2 {
+        let owner = fixture.tenant().await;
+        let made = keys(&fixture, owner.tenant, None).await.remove(0);
+        let found = identities.key_of_any_tenant(made.id).await;
+        assert_eq!(found.expect("reads work"), Some(made));
+    }
+    let nobodys = ApiKeyId(fixture.uuid());
+    let found = identities.key_of_any_tenant(nobodys).await;
+    assert_eq!(found.expect("reads work"), None);
+}
+
 /// The last use of a key is known to the minute.
 pub async fn a_keys_use_is_noted_to_the_minute(fixture: Fixture) {
     let identities = &fixture.stores.identities;

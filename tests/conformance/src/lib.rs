@@ -199,6 +199,7 @@ macro_rules! store_tests {
                 a_keys_prefix_is_taken_once
                 a_key_is_made_by_who_may_act_for_its_user
                 a_key_is_revoked_once
+                a_key_is_found_without_its_tenant
                 a_keys_use_is_noted_to_the_minute
                 a_credential_is_as_all_of_it_is_now
                 keys_are_listed_newest_first

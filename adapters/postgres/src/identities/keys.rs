@@ -49,6 +49,15 @@ pub(super) fn find(tenant: TenantId, key: ApiKeyId) -> Statement {
     .bind(tenant.0)
 }
 
+pub(super) fn find_anywhere(key: ApiKeyId) -> Statement {
+    sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from api_keys where id = $1"
+    ))
+    .bind(key.0)
+}
+
 /// The keys of a tenant, or of one user of it, newest first.
 pub(super) fn list(tenant: TenantId, user: Option<UserId>, page: PageRequest) -> Statement {
     sqlx::query(concat!(

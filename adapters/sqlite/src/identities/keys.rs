@@ -35,6 +35,21 @@ pub(super) async fn find<'e>(
     row.as_ref().map(rows::api_key).transpose()
 }
 
+pub(super) async fn find_anywhere<'e>(
+    executor: impl SqliteExecutor<'e>,
+    key: ApiKeyId,
+) -> Result<Option<ApiKey>, Error> {
+    let row = sqlx::query(concat!(
+        "select ",
+        columns!(),
+        " from api_keys where id = ?"
+    ))
+    .bind(key.to_string())
+    .fetch_optional(executor)
+    .await?;
+    row.as_ref().map(rows::api_key).transpose()
+}
+
 pub(super) async fn find_by_prefix<'e>(
     executor: impl SqliteExecutor<'e>,
     prefix: &str,

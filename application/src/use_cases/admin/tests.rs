@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hango_ports::Stores;
 use hango_ports::identity_store::{IdentityStoreError, MockIdentityStore};
 
-use super::super::fixtures::world;
 use super::super::RequestContext;
+use super::super::fixtures::world;
 use super::*;
 
 fn key(secret: char) -> KeyText {
