@@ -26,6 +26,7 @@ mod replicas;
 mod retention;
 mod rolling_deploy;
 mod rows;
+mod scripted;
 mod store_file;
 mod support;
 mod zombie;

@@ -51,7 +51,11 @@ async fn a_revoked_key_a_disabled_user_and_a_suspended_tenant_are_refused_alike(
     let server = Server::start().await;
     let revoked = server.another("a@example.org", Role::Member).await;
     let prefix = &revoked[3..15];
-    server.use_cases.revoke_key(&prefix.parse().unwrap()).await.unwrap();
+    server
+        .use_cases
+        .revoke_key(&prefix.parse().unwrap())
+        .await
+        .unwrap();
     server
         .get(&revoked, "/v1/me")
         .await
