@@ -4,27 +4,22 @@
 //! * What many operations have in common is added here by rule: who may call, the problems that can
 //!   come of a body, a path or a query, and the headers of every answer. What only one can answer,
 //!   [`refusals`](refusals::OF) says.
-//! * The page that shows it is served whole by this process; it loads nothing from elsewhere.
 
 mod complete;
+mod pages;
 mod refusals;
 pub(crate) mod requests;
 pub(crate) mod schema;
 
 use axum::Router;
-use axum::routing::get;
-use bytes::Bytes;
-use http::header;
 use serde_json::Value;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::Api;
 use crate::routes;
 
-/// Where the document is.
-const PATH: &str = "/openapi.json";
+pub(crate) use pages::pages;
 
 /// What no operation says by itself.
 #[derive(utoipa::OpenApi)]
@@ -64,14 +59,4 @@ pub(crate) fn described() -> (Router<Api>, Router<Api>, Router<Api>, Value) {
 #[must_use]
 pub fn document() -> Value {
     described().3
-}
-
-/// The document and the page that shows it.
-pub(crate) fn pages(document: &Value) -> Router<Api> {
-    let text = Bytes::from(document.to_string());
-    let serve = async move || ([(header::CONTENT_TYPE, "application/json")], text);
-    let page = SwaggerUi::new("/docs").config(Config::new([PATH]).validator_url("none"));
-    Router::new()
-        .route(PATH, get(serve))
-        .merge(Router::from(page))
 }

@@ -168,7 +168,7 @@ async fn a_requests_own_id_is_taken_over_if_it_can_be() {
 async fn unknown_paths_are_404_and_methods_a_path_does_not_have_405() {
     let server = Server::start().await;
     for path in [
-        "/",
+        "/nothing",
         "/v1",
         "/v1/nothing",
         "/v1/agents/",

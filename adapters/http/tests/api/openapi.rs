@@ -232,6 +232,9 @@ async fn the_page_shows_the_document_and_loads_nothing_from_elsewhere() {
     let page = server.call(Method::GET, "/docs/").send().await;
 
     assert_eq!(page.status, StatusCode::OK);
+    assert_eq!(page.header("content-type"), "text/html");
+    assert!(page.text.contains("<title>hango's API</title>"));
+    assert!(!page.text.contains("Swagger UI</title>"));
     let links = page.text.split(['"', '\'']);
     let is_asset = |link: &&str| matches!(link.rsplit_once('.'), Some((_, "js" | "css")));
     let links: Vec<_> = links.filter(is_asset).collect();
@@ -247,4 +250,27 @@ async fn the_page_shows_the_document_and_loads_nothing_from_elsewhere() {
         .await;
     assert!(begun.text.contains("/openapi.json"), "{}", begun.text);
     assert!(!begun.text.contains("http://") && !begun.text.contains("https://"));
+}
+
+#[tokio::test]
+async fn somebody_who_names_nothing_is_led_to_the_page() {
+    let server = Server::start().await;
+    for (path, to) in [("/", "/docs"), ("/docs", "/docs/")] {
+        let led = server.call(Method::GET, path).send().await;
+        assert_eq!(led.status, StatusCode::SEE_OTHER, "{path}");
+        assert_eq!(led.header("location"), to);
+        let document = document(&server).await;
+        assert!(document["paths"][path].is_null(), "{path} is no call");
+    }
+}
+
+#[tokio::test]
+async fn what_the_page_does_not_have_is_answered_as_everywhere() {
+    let server = Server::start().await;
+    for path in ["/docs/nothing", "/docs/a/b.js", "/docs/%ff", "/docs/../v1"] {
+        let nothing = server.call(Method::GET, path).send().await;
+        nothing.is_problem(404, "not_found");
+    }
+    let posted = server.call(Method::POST, "/docs/").send().await;
+    posted.is_problem(405, "method_not_allowed");
 }
