@@ -18,7 +18,10 @@ on_both_stores! {
     every_operation_answers_everybody_as_the_contract_says
 }
 
-const ADMIN: (&str, &str) = ("HANGO_ADMIN_TOKEN", "the token of the operator");
+const ADMIN: (&str, &str) = (
+    "HANGO_ADMIN_TOKEN",
+    "the token of the only operator there is",
+);
 
 /// What was never issued.
 const NOBODYS: &str = "0199a000-0000-7000-8000-00000000dead";

@@ -11,7 +11,7 @@ use super::support::reply::Reply;
 use super::support::store::{Kind, on_both_stores};
 use super::support::world::{Plan, World};
 
-const ADMIN: (&str, &str) = ("HANGO_ADMIN_TOKEN", "open sesame");
+const ADMIN: (&str, &str) = ("HANGO_ADMIN_TOKEN", "open sesame, said the one operator");
 
 /// How soon what is taken away is gone everywhere.
 const SOON: Duration = Duration::from_secs(1);

@@ -15,7 +15,8 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const PREFIX_LENGTH: usize = 12;
 /// 62^43 is the first power of 62 beyond 2^256.
 const SECRET_LENGTH: usize = 43;
-const SECRET_SHORTEST: usize = 32;
+/// Fewer characters of an operator's own could be guessed.
+pub(super) const SECRET_SHORTEST: usize = 32;
 /// Longer ones are nobody's: nothing is hashed for them.
 const SECRET_LONGEST: usize = 256;
 

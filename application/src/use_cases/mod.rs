@@ -31,7 +31,7 @@ use hango_domain::agent::RunLimits;
 use hango_ports::{Clock, Ids, Stores};
 
 pub use admin::{BOOTSTRAP_OWNER, BOOTSTRAP_TENANT, NewTenant, NewUser};
-pub use admin_token::AdminToken;
+pub use admin_token::{AdminToken, UnfitToken};
 pub use agents::{AgentDraft, NewAgent};
 pub use api_keys::KeyDraft;
 pub use audit::Action;

@@ -73,7 +73,7 @@ settings! {
         "HANGO_RATE_LIMIT_PER_TENANT", Text("0"), Plain, number(0, 1_000_000);
     /// Whether serve brings the schema up to date.
     auto_migrate: bool = "HANGO_AUTO_MIGRATE", Text("true"), Plain, switch;
-    /// Opens the calls that make and suspend tenants; unset, they do not exist.
+    /// Opens the calls that make and suspend tenants, 32 characters or more; unset, they do not exist.
     admin_token: Option<AdminToken> = "HANGO_ADMIN_TOKEN", UNSET, Secret, optional(admin_token);
     /// A whole key of tenant default, which is made at start if it is not there.
     bootstrap_api_key: Option<KeyText> =

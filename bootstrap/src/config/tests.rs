@@ -131,6 +131,7 @@ fn dangerous_combinations_are_refused() {
         ("HANGO_MAX_ITERATIONS", "0"),
         ("HANGO_BOOTSTRAP_API_KEY", "guess"),
         ("HANGO_ADMIN_TOKEN", "sés\u{e4}me"),
+        ("HANGO_ADMIN_TOKEN", "secret"),
         ("HANGO_LOG", "loud"),
     ] {
         let refused = refused(&[(name, text)], "");
@@ -188,11 +189,15 @@ fn what_is_secret_in_the_stores_urls_is_not_shown() {
 
 #[test]
 fn an_operators_token_opens_for_its_own_text_and_is_not_shown() {
-    let config = loaded(&[("HANGO_ADMIN_TOKEN", "open sesame")], "");
+    let text = "open sesame, said the one operator";
+    let config = loaded(&[("HANGO_ADMIN_TOKEN", text)], "");
     let token = config.settings.admin_token.expect("it is set");
 
-    assert!(token.is("open sesame") && !token.is("open"));
+    assert!(token.is(text) && !token.is("open"));
     assert!(!config.to_string().contains("sesame"));
+    let short = refused(&[("HANGO_ADMIN_TOKEN", "canary")], "");
+    assert!(short.contains("32 characters") && short.contains("openssl rand"));
+    assert!(!short.contains("canary"), "{short}");
     let unset = loaded(&[("HANGO_ADMIN_TOKEN", "")], "");
     assert_eq!(unset.settings.admin_token, None);
 }

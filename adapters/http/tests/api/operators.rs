@@ -194,7 +194,7 @@ async fn no_key_opens_the_operators_calls_and_his_token_opens_no_others() {
         &server.owner,
         "",
         "open",
-        "open sesame!",
+        &format!("{ADMIN_TOKEN}!"),
         &ADMIN_TOKEN.to_uppercase(),
     ] {
         for (method, path) in [

@@ -33,7 +33,7 @@ use uuid::Uuid;
 /// The most bytes of a body.
 pub(crate) const MAX_BODY: usize = 16 * 1024;
 /// The operator's token.
-pub(crate) const ADMIN_TOKEN: &str = "open sesame";
+pub(crate) const ADMIN_TOKEN: &str = "open sesame, said the one operator";
 /// The most pending runs of a session.
 pub(crate) const MAX_QUEUED: u32 = 3;
 
@@ -138,7 +138,7 @@ impl Server {
             readiness: readiness.clone(),
             rates: Arc::default(),
             max_body_bytes: MAX_BODY,
-            admin_token: Some(AdminToken::new(ADMIN_TOKEN)),
+            admin_token: Some(AdminToken::parse(ADMIN_TOKEN).unwrap()),
         });
         let (tenant, owner) = make_tenant(&use_cases, "acme").await;
         let (_, stranger) = make_tenant(&use_cases, "umbrella").await;
@@ -166,7 +166,7 @@ impl Server {
             readiness: readiness.clone(),
             rates: Arc::default(),
             max_body_bytes: MAX_BODY,
-            admin_token: Some(AdminToken::new(ADMIN_TOKEN)),
+            admin_token: Some(AdminToken::parse(ADMIN_TOKEN).unwrap()),
         });
         Self {
             router,
