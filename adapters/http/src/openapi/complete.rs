@@ -26,6 +26,7 @@ pub(super) fn complete(document: &mut Value) {
         "scheme": "bearer",
         "description": "`HANGO_ADMIN_TOKEN`, in `Authorization`. While it is not set these calls do not exist.",
     });
+    drop_signed_formats(document);
     document["components"]["headers"] = json!({
         "RequestId": {
             "description": "The request's id: the client's own, or one that was made.",
@@ -44,6 +45,24 @@ pub(super) fn complete(document: &mut Value) {
                 one(path, method, operation);
             }
         }
+    }
+}
+
+/// Takes away the formats of signed numbers: no number here has a sign, and one of 32 bits may be larger than
+/// they say. That it is whole, and from what on, stays.
+fn drop_signed_formats(described: &mut Value) {
+    match described {
+        Value::Object(members) => {
+            if members
+                .get("format")
+                .is_some_and(|it| it == "int32" || it == "int64")
+            {
+                members.remove("format");
+            }
+            members.values_mut().for_each(drop_signed_formats);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_signed_formats),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

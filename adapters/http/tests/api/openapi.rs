@@ -274,3 +274,43 @@ async fn what_the_page_does_not_have_is_answered_as_everywhere() {
     let posted = server.call(Method::POST, "/docs/").send().await;
     posted.is_problem(405, "method_not_allowed");
 }
+
+/// Every description of a whole number in `described`.
+fn whole_numbers(described: &Value) -> Vec<&Value> {
+    let inside = match described {
+        Value::Object(members) => members.values().flat_map(whole_numbers).collect(),
+        Value::Array(items) => items.iter().flat_map(whole_numbers).collect(),
+        _ => Vec::new(),
+    };
+    let kind = &described["type"];
+    let is_whole = kind == "integer"
+        || kind
+            .as_array()
+            .is_some_and(|it| it.contains(&json!("integer")));
+    is_whole
+        .then_some(described)
+        .into_iter()
+        .chain(inside)
+        .collect()
+}
+
+#[tokio::test]
+async fn whole_numbers_are_described_without_a_sign_and_as_large_as_they_may_be() {
+    let server = Server::start().await;
+    let document = document(&server).await;
+
+    let numbers = whole_numbers(&document);
+
+    assert!(numbers.len() > 40, "{}", numbers.len());
+    for number in numbers {
+        assert!(number["format"].is_null(), "{number}");
+        assert!(number["minimum"].as_u64().is_some(), "{number}");
+    }
+    let schema = &document["components"]["schemas"]["NewAgent"]["properties"]["max_tokens"];
+    for (tokens, taken) in [(json!(0), false), (json!(u32::MAX), true)] {
+        assert_eq!(jsonschema::is_valid(schema, &tokens), taken, "{tokens}");
+        let body = json!({"slug": "a", "provider": "demo", "model": "m", "max_tokens": tokens});
+        let made = server.post(&server.owner, "/v1/agents", body).await;
+        assert_eq!(made.status == StatusCode::CREATED, taken, "{made:?}");
+    }
+}
