@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::Api;
+use crate::digits::find_wide_numbers;
 use crate::envelope::only;
 use crate::fields::{Fields, document, find_null_characters};
 use crate::json;
@@ -25,6 +26,8 @@ pub(crate) struct JsonBody {
     bytes: Bytes,
     value: Value,
     faults: Vec<Fault>,
+    /// Numbers that lost digits when they were read.
+    wide: Vec<Fault>,
 }
 
 /// A body that may be left out.
@@ -44,7 +47,9 @@ impl JsonBody {
     ) -> Input<T> {
         let mut faults = params.unknown();
         faults.extend(self.faults);
-        document(self.value, faults, read)
+        let input = document(self.value, faults, read);
+        // Where a number is not expected, or too large in any case, that is said.
+        input.judged(|_, found| found.extend(self.wide))
     }
 }
 
@@ -75,6 +80,7 @@ impl FromRequest<Api> for OptionalBody {
                 bytes,
                 value: Value::Object(Map::new()),
                 faults: Vec::new(),
+                wide: Vec::new(),
             }));
         }
         typed?;
@@ -133,9 +139,11 @@ fn parse(bytes: Bytes) -> Result<JsonBody, Problem> {
     let value = json::parse(&bytes)
         .map_err(|error| Problem::new(Code::MalformedJson, error.to_string()))?;
     let faults = find_null_characters(&value);
+    let wide = find_wide_numbers(&bytes);
     Ok(JsonBody {
         bytes,
         value,
         faults,
+        wide,
     })
 }

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::params::canonical;
 use crate::time;
 
-/// The most bytes of pointers to what holds U+0000.
-const MOST_POINTERS: usize = 64 * 1024;
+/// The most bytes of pointers to what cannot be kept.
+pub(crate) const MOST_POINTERS: usize = 64 * 1024;
 
 /// A place in a document, and where faults are collected.
 pub(crate) struct Place<'a> {
@@ -259,7 +259,7 @@ pub(crate) fn one_of<T>(words: &[(&'static str, T)]) -> String {
 }
 
 /// Where a value is in its document; written down only where something is wrong.
-enum Path<'a> {
+pub(crate) enum Path<'a> {
     Document,
     Item(&'a Self, usize),
     Field(&'a Self, &'a str),

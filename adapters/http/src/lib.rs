@@ -6,6 +6,7 @@
 
 mod auth;
 mod body;
+mod digits;
 mod envelope;
 mod fields;
 mod head;
