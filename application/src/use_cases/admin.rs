@@ -51,6 +51,9 @@ pub struct NewUser {
 /// The store sets the moments of what is added.
 const UNSET: Timestamp = Timestamp::from_micros(0);
 
+/// How many keys are read at a time.
+const STEP: u32 = 100;
+
 impl UseCases {
     /// Makes a tenant with its owner and his first key, whose text is returned this once.
     pub async fn create_tenant(
@@ -231,6 +234,33 @@ impl UseCases {
         let minted = mint_key(&*self.ids);
         let text = minted.text.clone();
         Ok((self.add_default_key(name, minted).await?, text))
+    }
+
+    /// The same in the place of those that bear its name, which open nothing any more.
+    pub async fn replace_default_key(
+        &self,
+        name: &str,
+    ) -> Result<(Credential, KeyText), UseCaseError> {
+        let (credential, text) = self.new_default_key(name).await?;
+        let Credential { key, user, tenant } = &credential;
+        let identities = &self.stores.identities;
+        let mut page = PageRequest {
+            limit: STEP,
+            after: None,
+        };
+        loop {
+            let keys = identities.keys(tenant.id, Some(user.id), page).await?;
+            for old in keys.items {
+                if old.name == name && old.id != key.id && old.revoked_at.is_none() {
+                    let audit = self.operator_audit(tenant.id, Action::KeyRevoke, old.id.0);
+                    identities.revoke_key(tenant.id, old.id, audit).await?;
+                }
+            }
+            page.after = keys.next;
+            if page.after.is_none() {
+                return Ok((credential, text));
+            }
+        }
     }
 
     /// Adds a key of the owner of the tenant `default`, who are made if they are not there.

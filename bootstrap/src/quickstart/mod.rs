@@ -1,9 +1,9 @@
 //! `hango quickstart`: the main job with nothing set up, from one command.
 //!
-//! It starts as `serve` does, sees to it that there are a tenant and an agent, makes a key and a session,
-//! executes a run that calls a tool, and prints it as it happens. Started again after a crash it
-//! follows the unfinished run to its end before it begins a new one. What an earlier one printed stays
-//! true: its key opens, its session is there.
+//! It starts as `serve` does, sees to it that there are a tenant, an agent and a session, executes a run
+//! that calls a tool, and prints it as it happens. Started again after a crash it follows the unfinished
+//! run to its end before it begins a new one. The key that it prints takes the place of the one that was
+//! printed before; with `--once` it prints none, and leaves that one as it is.
 
 /// Prints a line. Where nobody reads any more, the run and the server go on all the same.
 macro_rules! say {
@@ -129,8 +129,7 @@ fn choose(config: &Config, own: &Own, choice: &Choice) -> anyhow::Result<(String
     Ok(((*name).clone(), model.to_owned()))
 }
 
-/// Sets up what is missing and follows the unfinished runs of the quickstart before, and one new one, to
-/// their ends. With the key for who goes on, if this is not all there will be.
+/// Sets up what is missing and follows the session's unfinished runs, and one new one, to their ends. With the key for who goes on, if this is not all there will be.
 async fn run_once(
     server: &Server,
     begun: Timestamp,
@@ -139,15 +138,20 @@ async fn run_once(
     once: bool,
 ) -> anyhow::Result<(RunStatus, Option<KeyText>)> {
     let use_cases = &server.app.use_cases;
-    let (credential, key) = use_cases
-        .new_default_key(NAME)
-        .await
-        .context("make the key")?;
+    let made = if once {
+        use_cases.new_default_key(NAME).await
+    } else {
+        use_cases.replace_default_key(NAME).await
+    };
+    let (credential, key) = made.context("make the key")?;
     let key_id = KeyName::Id(credential.key.id);
     let caller = Caller::new(credential, RequestContext::default());
     let agent = ensure_agent(use_cases, &caller, provider, model)
         .await
         .context("make the agent")?;
+    let session = ensure_session(use_cases, &caller, &agent)
+        .await
+        .context("make the session")?;
 
     say!("");
     if provider == DEMO {
@@ -159,22 +163,17 @@ async fn run_once(
         say!("Provider  {provider}, model {model}");
     }
 
+    say!("Agent     {} · session {}", agent.slug, session.id);
+
     let follower = Follower {
         stores: &server.app.stores,
         live: &server.app.live,
         seen: visibility(&caller.scope),
     };
-    // The new session is made behind this, so that the last one is the one that may have such runs.
-    if let Some(last) = last_session(use_cases, &caller, &agent).await? {
-        for run in unfinished(use_cases, &caller, &last, begun).await? {
-            say!("\nAn earlier run did not end; it goes on:");
-            follower.follow(&run).await?;
-        }
+    for run in unfinished(use_cases, &caller, &session, begun).await? {
+        say!("\nAn earlier run did not end; it goes on:");
+        follower.follow(&run).await?;
     }
-    let session = new_session(use_cases, &caller, &agent)
-        .await
-        .context("make the session")?;
-    say!("Agent     {} · session {}", agent.slug, session.id);
     let draft = RunDraft {
         input: vec![Block::text(QUESTION)],
         on_busy: OnBusy::Enqueue,
@@ -238,12 +237,12 @@ async fn ensure_agent(
     }
 }
 
-/// The session of the quickstart before this one.
-async fn last_session(
+/// The session of the quickstart before this one, or a new one.
+async fn ensure_session(
     use_cases: &UseCases,
     caller: &Caller,
     agent: &Agent,
-) -> Result<Option<Session>, UseCaseError> {
+) -> Result<Session, UseCaseError> {
     let query = SessionQuery {
         agent: Some(AgentRef::Id(agent.id)),
         created_by: Some(caller.scope.user),
@@ -253,14 +252,9 @@ async fn last_session(
         after: None,
     };
     let found = use_cases.sessions(caller, query, page).await?.items;
-    Ok(found.into_iter().find(|session| session.title == NAME))
-}
-
-async fn new_session(
-    use_cases: &UseCases,
-    caller: &Caller,
-    agent: &Agent,
-) -> Result<Session, UseCaseError> {
+    if let Some(session) = found.into_iter().find(|session| session.title == NAME) {
+        return Ok(session);
+    }
     let draft = SessionDraft {
         agent: AgentRef::Id(agent.id),
         title: NAME.to_owned(),

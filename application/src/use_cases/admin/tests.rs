@@ -83,7 +83,7 @@ async fn a_bootstrap_that_another_process_made_meanwhile_is_done() {
 }
 
 #[tokio::test]
-async fn a_new_default_key_leaves_those_before_as_they_are() {
+async fn a_new_default_key_leaves_those_before_as_they_are_and_one_in_their_place_does_not() {
     let use_cases = world(|stores| stores).use_cases;
     use_cases.ensure_bootstrap(key('a')).await.unwrap();
     let (_, first) = use_cases.new_default_key("quickstart").await.unwrap();
@@ -98,6 +98,15 @@ async fn a_new_default_key_leaves_those_before_as_they_are() {
     assert_ne!(first, second);
     assert_eq!(open(&first).await.unwrap(), owner);
     assert_eq!(open(&second).await.unwrap(), owner);
+
+    let (_, third) = use_cases.replace_default_key("quickstart").await.unwrap();
+
+    for replaced in [&first, &second] {
+        assert!(open(replaced).await.is_err());
+    }
+    for good in [&third, &key('a')] {
+        assert_eq!(open(good).await.unwrap(), owner, "another name's stay");
+    }
 }
 
 #[tokio::test]
