@@ -8,7 +8,7 @@ use super::support::reply::Reply;
 use super::support::world::World;
 
 #[test]
-fn an_unknown_variable_is_refused_with_the_nearest_known_one() {
+fn d50_an_unknown_variable_is_refused_with_the_nearest_known_one() {
     let mut home = Home::of_server();
     home.set("HANGO_RUN_LEASE_TLT", "10s");
 

@@ -15,7 +15,7 @@ use super::support::until::until;
 use super::support::world::{Plan, World};
 
 on_both_stores! {
-    every_operation_answers_everybody_as_the_contract_says
+    d09_d10_d16_every_operation_answers_everybody_as_the_contract_says
 }
 
 const ADMIN: (&str, &str) = (
@@ -263,7 +263,7 @@ fn told(mut answer: Answer) -> (u16, String, String) {
     (answer.status, answer.content_type, answer.body.to_string())
 }
 
-async fn every_operation_answers_everybody_as_the_contract_says(kind: Kind) {
+async fn d09_d10_d16_every_operation_answers_everybody_as_the_contract_says(kind: Kind) {
     let gate = Gate::closed();
     let model = move |_: &_| Reply::text("never said").held_after(1, &gate);
     let world = Plan::on(kind, &[ADMIN]).await.start(model).await;

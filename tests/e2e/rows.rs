@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 
 use super::support::api::{list, text};
+use super::support::gate::Gate;
 use super::support::provider::Ask;
 use super::support::reply::Reply;
 use super::support::store::{Kind, on_both_stores};
+use super::support::until::until_true;
 use super::support::world::{Plan, World};
 
 on_both_stores! {
+    d13_who_loses_his_role_loses_what_it_let_him_run
     d11_what_two_ids_name_has_to_belong_together
     d15_what_has_ended_is_not_ended_again
     d47_the_trail_tells_who_was_refused_and_holds_no_content
@@ -20,6 +23,33 @@ const SECRET: &str = "sk-do-not-tell-anybody";
 async fn on(kind: Kind) -> World {
     let idle = |_: &Ask| Reply::text("done");
     Plan::on(kind, &[]).await.start(idle).await
+}
+
+async fn d13_who_loses_his_role_loses_what_it_let_him_run(kind: Kind) {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let model = move |ask: &Ask| match ask.turn {
+        1 => Reply::calls([("safe", json!({"n": 1}))]).held_before_end(&held),
+        _ => Reply::text("this is not to be asked for"),
+    };
+    let world = Plan::on(kind, &[]).await.start(model).await;
+    let session = world.api.open_session().await;
+    let key = user_key(&world, "admin").await;
+    let admin = world.api.with_key(Some(&key));
+    let run = admin.start_run(&session, "one").await;
+    until_true("the model is asked", || !world.provider.asked().is_empty()).await;
+
+    let me = admin.get("/v1/me").await.expect(200);
+    let user = format!("/v1/users/{}", text(&me["user"]["id"]));
+    let role = json!({"role": "member"});
+    world.api.patch(&user, &role).await.expect(200);
+    gate.open();
+
+    let ended = world.api.ended(&run).await;
+    assert_eq!(ended["state"], "failed", "{ended:#}");
+    assert_eq!(ended["error"]["code"], "creator_inactive");
+    assert_eq!(world.provider.asked().len(), 1);
+    admin.get(&format!("/v1/runs/{run}")).await.expect(404);
 }
 
 async fn d11_what_two_ids_name_has_to_belong_together(kind: Kind) {

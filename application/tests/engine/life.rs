@@ -144,7 +144,7 @@ async fn watchers_are_told_of_every_write_as_it_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_panics_is_an_error_result_and_the_run_goes_on() {
+async fn d55_a_tool_that_panics_is_an_error_result_and_the_run_goes_on() {
     let mut world = World::new().await;
     world.tool("bomb", Idempotency::Safe, Does::Panics);
     let script = &world.provider;

@@ -41,7 +41,7 @@ fn creator_inactive(state: &RunState) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_creator_was_disabled_before_its_claim_fails_and_nobody_is_called() {
+async fn d13_a_run_whose_creator_was_disabled_before_its_claim_fails_and_nobody_is_called() {
     let world = World::new().await;
     let member = member(&world).await;
     let run = world.run_in(&member).await;
@@ -60,7 +60,7 @@ async fn a_run_whose_creator_was_disabled_before_its_claim_fails_and_nobody_is_c
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_whose_creator_is_disabled_ends_at_its_next_boundary() {
+async fn d13_a_run_whose_creator_is_disabled_ends_at_its_next_boundary() {
     let mut world = World::new().await;
     let takes = Does::Takes(Duration::from_secs(1));
     let tool = world.tool("slow", Idempotency::Unsafe, takes);
