@@ -227,12 +227,21 @@ async fn a_query_is_read_as_it_is_described() {
 }
 
 #[tokio::test]
-async fn the_page_shows_the_document_and_loads_nothing_from_elsewhere() {
+async fn d40_the_page_shows_the_document_and_loads_nothing_from_elsewhere() {
     let server = Server::start().await;
     let page = server.call(Method::GET, "/docs/").send().await;
 
     assert_eq!(page.status, StatusCode::OK);
     assert_eq!(page.header("content-type"), "text/html");
+    assert_eq!(page.header("x-content-type-options"), "nosniff");
+    let policy = page.header("content-security-policy");
+    for rule in [
+        "default-src 'none'",
+        "script-src 'self';",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(policy.contains(rule), "{policy}");
+    }
     assert!(page.text.contains("<title>hango's API</title>"));
     assert!(!page.text.contains("Swagger UI</title>"));
     let links = page.text.split(['"', '\'']);
