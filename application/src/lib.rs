@@ -9,5 +9,6 @@
 pub mod engine;
 pub mod live;
 pub mod signals;
+mod story;
 pub mod telemetry;
 pub mod use_cases;

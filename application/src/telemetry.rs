@@ -59,6 +59,7 @@ impl Telemetry for LogLines {
                 tool,
                 took,
                 is_error,
+                facts: _,
             } => tracing::info!(
                 turn = context.turn,
                 tool,
@@ -66,9 +67,17 @@ impl Telemetry for LogLines {
                 is_error,
                 "tool called"
             ),
-            Observation::RunEnded { lease, status } => {
-                tracing::debug!("hango.run.id" = %lease.run, %status, "run.ended");
-            }
+            Observation::RunEnded {
+                run,
+                status,
+                end: _,
+            } => tracing::debug!("hango.run.id" = %run, %status, "run.ended"),
+            // The lines above say as much of them as a log should.
+            Observation::HooksRan(_)
+            | Observation::ModelTried(_)
+            | Observation::ToolSettled(_)
+            | Observation::TurnEnded(_)
+            | Observation::RequestServed(_) => {}
         }
     }
 }

@@ -10,7 +10,9 @@ use hango_application::engine::{Engine, EngineParts, EngineSettings};
 use hango_application::live::LiveEvents;
 use hango_application::signals::Signals;
 use hango_application::telemetry::LogLines;
-use hango_application::use_cases::{ApiSettings, Catalog, ProviderInfo, ToolInfo, UseCases};
+use hango_application::use_cases::{
+    ApiSettings, Catalog, ProviderInfo, ToolInfo, Tracing, UseCases,
+};
 use hango_domain::OwnerId;
 use hango_domain::agent::RunLimits;
 use hango_domain::layers;
@@ -23,6 +25,7 @@ use hango_tools::outbound::{Outbound, UrlPolicy};
 use hango_tools::{GetTime, HttpFetch, HttpTool};
 
 use crate::config::{Config, Problems, ProviderConfig, ProviderKind, Settings};
+use crate::exporting::Exporting;
 use crate::own::Own;
 use crate::start;
 use crate::store::Store;
@@ -40,6 +43,7 @@ pub(crate) struct Wired {
     pub(crate) stores: Stores,
     live: Arc<LiveEvents>,
     parts: EngineParts,
+    exporting: Option<Exporting>,
 }
 
 /// A server whose store is up to date.
@@ -52,6 +56,13 @@ pub(crate) struct App {
     /// What happens in this process.
     pub(crate) live: Arc<LiveEvents>,
     engine: Option<Engine>,
+    exporting: Option<Exporting>,
+}
+
+/// What is left of a server that executes nothing any more; closed when nobody reads or tells any more.
+pub(crate) struct Drained {
+    store: Store,
+    exporting: Option<Exporting>,
 }
 
 impl Wired {
@@ -63,6 +74,13 @@ impl Wired {
 
         // Before the store, which nothing is done to under a configuration that does not work.
         let (providers, tools) = build(config, own.providers, own.tools, &clock)?;
+        let owner = OwnerId(ids.uuid());
+        let exporting = Exporting::start(settings, owner)?;
+        let log = own.telemetry.unwrap_or_else(|| Arc::new(LogLines));
+        let telemetry = match &exporting {
+            Some(exporting) => exporting.beside(log, settings),
+            None => log,
+        };
 
         let store = Store::open(settings, Arc::new(SteadyClock::new()), true).await?;
         let stores = store.stores();
@@ -71,7 +89,7 @@ impl Wired {
 
         let live = Arc::new(LiveEvents::default());
         let signals = Arc::new(Signals::new(store.wake_up()));
-        let use_cases = Arc::new(UseCases::new(
+        let use_cases = UseCases::new(
             stores.clone(),
             Arc::clone(&ids),
             clock,
@@ -79,15 +97,20 @@ impl Wired {
             Arc::clone(&live),
             catalog(&providers, &tools),
             ApiSettings::from(settings),
-        ));
+        );
+        let tracing = Tracing {
+            sampling: settings.sampling(),
+            requests: exporting.is_some(),
+        };
+        let use_cases = Arc::new(use_cases.observed_by(Arc::clone(&telemetry), tracing));
         let parts = EngineParts {
-            owner: OwnerId(ids.uuid()),
+            owner,
             runs: Arc::clone(&stores.runs),
             ids,
             providers,
             tools,
             sink: Arc::clone(&live) as _,
-            telemetry: own.telemetry.unwrap_or_else(|| Arc::new(LogLines)),
+            telemetry,
             signals,
         };
         Ok(Self {
@@ -96,6 +119,7 @@ impl Wired {
             stores,
             live,
             parts,
+            exporting,
         })
     }
 
@@ -116,6 +140,7 @@ impl Wired {
             stores: self.stores,
             live: self.live,
             engine,
+            exporting: self.exporting,
         })
     }
 }
@@ -123,11 +148,24 @@ impl Wired {
 impl App {
     /// Gives back what is being executed, within the drain's time. The store stays open for whoever
     /// still reads; close it last.
-    pub(crate) async fn drain(self, settings: &Settings) -> Store {
+    pub(crate) async fn drain(self, settings: &Settings) -> Drained {
         if let Some(engine) = self.engine {
             engine.drain(settings.drain_timeout).await;
         }
-        self.store
+        Drained {
+            store: self.store,
+            exporting: self.exporting,
+        }
+    }
+}
+
+impl Drained {
+    /// Closes the store, and lets what was told of go its way.
+    pub(crate) async fn close(self) {
+        self.store.close().await;
+        if let Some(exporting) = self.exporting {
+            exporting.stop().await;
+        }
     }
 }
 

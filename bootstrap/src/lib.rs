@@ -10,6 +10,7 @@ mod admin;
 mod app;
 mod cli;
 mod config;
+mod exporting;
 #[cfg(debug_assertions)]
 mod failpoints;
 mod logging;

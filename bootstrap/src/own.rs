@@ -31,8 +31,8 @@ impl Own {
         self
     }
 
-    /// Tells `telemetry` what the engine does, and nobody else: it passes on to
-    /// [`LogLines`](hango_application::telemetry::LogLines) what shall be in the log as well.
+    /// Tells `telemetry` what the engine does in place of the log, and beside what is exported: it passes on
+    /// to [`LogLines`](hango_application::telemetry::LogLines) what shall be in the log as well.
     #[must_use]
     pub fn telemetry(self, telemetry: Arc<dyn Telemetry>) -> Self {
         Self {

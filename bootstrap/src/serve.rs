@@ -135,12 +135,12 @@ impl Server {
     /// Stops: the engine first, the store last.
     pub(crate) async fn stop(self, settings: &Settings) {
         self.readiness.drain();
-        let store = self.app.drain(settings).await;
+        let drained = self.app.drain(settings).await;
         self.stop.cancel();
         if let Err(error) = self.listening.await {
             tracing::error!(%error, "the listener did not end well");
         }
-        store.close().await;
+        drained.close().await;
         tracing::info!("stopped");
     }
 }

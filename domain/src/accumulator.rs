@@ -237,6 +237,8 @@ impl Accumulator {
                 }) => *attached = Some(data),
                 Draft::Whole(_) => return Err(Nonsense::OtherKind(index)),
             },
+            // Of no meaning for what is said.
+            StreamEvent::Named(_) => {}
             StreamEvent::Usage(usage) => self.usage = usage,
             StreamEvent::Stop(stop) => self.stop = Some(stop),
         }

@@ -48,9 +48,25 @@ impl Chain {
         run: &RunView<'_>,
         memory: &mut RunMemory,
     ) -> Result<Option<Vec<Block>>, BeforeRunError> {
+        self.before_run_watched(run, memory, |_| {}).await
+    }
+
+    /// The same; `ended` is told the name of each layer when its hook has ended.
+    ///
+    /// # Errors
+    ///
+    /// See [`before_run`](Self::before_run).
+    pub async fn before_run_watched(
+        &self,
+        run: &RunView<'_>,
+        memory: &mut RunMemory,
+        mut ended: impl FnMut(&'static str) + Send,
+    ) -> Result<Option<Vec<Block>>, BeforeRunError> {
         let mut appended = Vec::new();
         for layer in self.layers.iter() {
-            appended.extend(layer.before_run(run, memory).await?.unwrap_or_default());
+            let prepared = layer.before_run(run, memory).await;
+            ended(layer.name());
+            appended.extend(prepared?.unwrap_or_default());
         }
         // Results answer the message before: they stand in front of whatever else is said.
         appended.sort_by_key(|block| !matches!(block, Block::ToolResult { .. }));

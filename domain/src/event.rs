@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::conversation::Usage;
 use crate::run::{RequeueReason, RunError, Todo};
-use crate::{MessageId, RunId, Timestamp};
+use crate::{MessageId, OwnerId, RunId, Timestamp};
 
 /// The format of a stored [`EventKind`]; a reader takes its own and every older one. It is one higher in a
 /// build that writes another kind, or a kind in another form.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 2;
 
 /// One durable event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,14 @@ pub enum EventKind {
     RunQueued,
     /// A claim was made.
     #[serde(rename = "run.started")]
-    RunStarted,
+    RunStarted {
+        /// The process that made it; `None` in what older builds told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<OwnerId>,
+        /// Until when it held then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lease_expires_at: Option<Timestamp>,
+    },
     /// The run went back to the queue.
     #[serde(rename = "run.requeued")]
     RunRequeued {
@@ -137,7 +144,7 @@ impl EventKind {
     pub fn name(&self) -> &str {
         match self {
             Self::RunQueued => "run.queued",
-            Self::RunStarted => "run.started",
+            Self::RunStarted { .. } => "run.started",
             Self::RunRequeued { .. } => "run.requeued",
             Self::RunSucceeded => "run.succeeded",
             Self::RunFailed { .. } => "run.failed",

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::conversation::{Block, Message, NewMessage};
 use crate::run::{Closing, Run, StartedCall};
-use crate::tool::{Idempotency, ToolResult};
+use crate::tool::{Idempotency, ToolFailure, ToolResult};
 use crate::{MessageId, RunId, Timestamp, ToolCallId};
 
 /// What the model sees of a call whose outcome nobody knows.
@@ -247,12 +247,18 @@ pub fn resume(calls: &[ToolCall], class_of: impl Fn(&str) -> Option<Idempotency>
                 plan.execute.push(call.position);
             }
             (CallState::Started, Some(Idempotency::Unsafe) | None) => {
-                let unknown = ToolResult::error(OUTCOME_UNKNOWN);
+                let unknown = unknown_outcome();
                 plan.in_doubt.push(call.to_result(unknown, true, None));
             }
         }
     }
     plan
+}
+
+/// The result of a call of which nobody knows what came.
+#[must_use]
+pub fn unknown_outcome() -> ToolResult {
+    ToolResult::failed(ToolFailure::Interrupted, OUTCOME_UNKNOWN)
 }
 
 /// The user's message that answers a batch: every result, in the order of the calls.
@@ -289,7 +295,8 @@ pub fn close(calls: &[ToolCall], message: MessageId) -> Closing {
             } else {
                 NOT_EXECUTED
             };
-            call.to_result(ToolResult::error(text), in_doubt, None)
+            let result = ToolResult::failed(ToolFailure::Interrupted, text);
+            call.to_result(result, in_doubt, None)
         })
         .collect();
     let settled = calls.iter().filter_map(|call| {

@@ -44,4 +44,4 @@ pub use id::{
     AgentId, ApiKeyId, AuditId, MessageId, OwnerId, RunId, SessionId, TenantId, ToolCallId, UserId,
 };
 pub use timestamp::Timestamp;
-pub use trace::{RunTrace, SpanId, TraceId};
+pub use trace::{RunTrace, Sampling, SpanId, TraceId};

@@ -142,6 +142,38 @@ pub struct ModelFailure {
     pub usage: Usage,
     /// Whether deltas of it were shown to anybody.
     pub shown: bool,
+    /// What it is called where failures are counted.
+    pub cause: FailureCause,
+}
+
+/// What a failed try is called where failures are counted: few words, and none of a server's own.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum FailureCause {
+    /// The server answered with this status.
+    Status(u16),
+    /// Nothing came in time.
+    Timeout,
+    /// There was no connection, or it broke off.
+    Connection,
+    /// What came is not an answer.
+    InvalidResponse,
+    /// None of these.
+    Other,
+}
+
+impl FailureCause {
+    /// What a failure of that kind is called by default.
+    #[must_use]
+    pub const fn of(kind: ModelFailureKind) -> Self {
+        match kind {
+            ModelFailureKind::Unavailable => Self::Connection,
+            ModelFailureKind::Protocol => Self::InvalidResponse,
+            ModelFailureKind::Auth
+            | ModelFailureKind::Rejected
+            | ModelFailureKind::ContextExceeded
+            | ModelFailureKind::UnsupportedStop => Self::Other,
+        }
+    }
 }
 
 impl ModelFailure {
@@ -156,7 +188,14 @@ impl ModelFailure {
             partial: Vec::new(),
             usage: Usage::default(),
             shown: false,
+            cause: FailureCause::of(kind),
         }
+    }
+
+    /// The same by another cause than its kind's.
+    #[must_use]
+    pub fn caused_by(self, cause: FailureCause) -> Self {
+        Self { cause, ..self }
     }
 }
 
@@ -250,6 +289,8 @@ pub enum StreamEvent {
         /// What came.
         data: ProviderData,
     },
+    /// What the provider calls the answer; what is said later stands.
+    Named(AnswerNames),
     /// What the answer cost so far; the last one stands.
     Usage(Usage),
     /// Why the model stopped. Without it a stream is not complete.
@@ -270,8 +311,39 @@ impl StreamEvent {
                 data.provider.len() + data.model.len() + json::weight(&data.data)
             }
             Self::Stop(Stop::Unsupported(reason)) => reason.len(),
+            Self::Named(names) => names.bytes(),
             Self::Usage(_) | Self::Stop(Stop::Answer(_) | Stop::ContextExceeded) => 0,
         }
+    }
+}
+
+/// What a provider calls an answer, in its own words: for whoever compares with what its operators see.
+/// What it does not say is `None`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct AnswerNames {
+    /// The answer's id.
+    pub id: Option<String>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// Why it stopped.
+    pub finish_reason: Option<String>,
+}
+
+/// The longest name that is kept.
+const MAX_NAME: usize = 256;
+
+impl AnswerNames {
+    /// Adds what is said later. What is too long to be a name is none.
+    pub fn add(&mut self, later: Self) {
+        let name = |name: Option<String>| name.filter(|it| !it.is_empty() && it.len() <= MAX_NAME);
+        self.id = name(later.id).or(self.id.take());
+        self.model = name(later.model).or(self.model.take());
+        self.finish_reason = name(later.finish_reason).or(self.finish_reason.take());
+    }
+
+    fn bytes(&self) -> usize {
+        let names = [&self.id, &self.model, &self.finish_reason];
+        names.into_iter().flatten().map(String::len).sum()
     }
 }
 

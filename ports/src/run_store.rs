@@ -7,7 +7,7 @@ pub use hango_domain::access::Standing;
 use hango_domain::access::{Scope, Visibility};
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::conversation::{Block, Message, Usage};
-use hango_domain::event::Event;
+use hango_domain::event::{Event, EventKind};
 use hango_domain::journal::ToolCall;
 use hango_domain::queue::ClaimLimits;
 use hango_domain::retention::Retention;
@@ -86,6 +86,10 @@ pub trait RunStore: Send + Sync {
         after: u64,
         limit: u32,
     ) -> Result<Option<Vec<Event>>, RunStoreError>;
+
+    /// Reads what is told of a run when it is taken from its holder, or ends without one; `None` when
+    /// there is no such run. Nobody's caller sees it.
+    async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError>;
 
     /// Takes queued runs, as [`hango_domain::queue::eligible`] says. Of any number of simultaneous
     /// callers exactly one gets a run; losing is not an error, the list is just shorter. The first
@@ -288,6 +292,30 @@ pub struct RunContext {
     pub calls: Vec<ToolCall>,
 }
 
+/// How many events of a run's life are read at most, the latest.
+pub const MAX_LIFE: usize = 256;
+
+/// What is told of a run that nobody holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Story {
+    /// The run.
+    pub run: Run,
+    /// The agent, as it was when the run was accepted.
+    pub agent: AgentSnapshot,
+    /// The claims that were made of it, how it went back to the queue, and its turns as they began, in
+    /// order: the last [`MAX_LIFE`] of [them](is_of_life).
+    pub life: Vec<Event>,
+}
+
+/// Whether an event belongs to a [`Story`].
+#[must_use]
+pub const fn is_of_life(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::RunStarted { .. } | EventKind::RunRequeued { .. } | EventKind::TurnStarted
+    )
+}
+
 /// A fenced write that was made, now or before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
@@ -345,6 +373,8 @@ pub struct Cancelled {
 pub struct Reclaimed {
     /// The claim that was in force.
     pub previous: Lease,
+    /// When it ended, or would have ended.
+    pub expired_at: Timestamp,
     /// The last completed turn.
     pub resume_turn: u32,
     /// Where the run stands now.

@@ -1,14 +1,26 @@
 //! What operators are told of the engine's work. Watchers of one run have the `EventSink`.
+//!
+//! An observation is told when it is over, with its beginning and its end, so that nobody has to remember
+//! what began. Moments of a run are by its store's clock: its claim's, and what has passed since.
+
+mod error_type;
+mod facts;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hango_domain::OwnerId;
 use hango_domain::model::{CallContext, ModelFailure, ModelFailureKind};
 use hango_domain::note::Note;
 use hango_domain::run::{Lease, RunStatus};
+use hango_domain::{OwnerId, RunId};
 
-/// Something that happened in the engine.
+pub use error_type::ErrorType;
+pub use facts::{
+    HooksRan, Interval, Life, ModelContent, ModelTry, RequestServed, RequestTrace, RunContent,
+    RunEnd, RunFacts, TodoCounts, ToolContent, ToolFacts, TurnEnd,
+};
+
+/// Something that happened in the engine, or at the API.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observation {
     /// A claim was asked for and made.
@@ -37,6 +49,8 @@ pub enum Observation {
         /// The claim.
         lease: Lease,
     },
+    /// The layers prepared a run, or prepared it again.
+    HooksRan(Box<HooksRan>),
     /// A layer reports something.
     Noted {
         /// For which call.
@@ -44,6 +58,8 @@ pub enum Observation {
         /// What.
         note: Note,
     },
+    /// A provider was asked once. A model call that a layer repeats is asked more than once.
+    ModelTried(Box<ModelTry>),
     /// A try of a model call ended.
     ModelCalled {
         /// For which call.
@@ -63,14 +79,25 @@ pub enum Observation {
         took: Duration,
         /// Whether its result is an error.
         is_error: bool,
+        /// All there is to know of it, where somebody [wants](Wants) that.
+        facts: Option<Box<ToolFacts>>,
     },
+    /// A call was settled without a result of its own: it never was made, was broken off, or nobody knows
+    /// what came of it.
+    ToolSettled(Box<ToolFacts>),
+    /// A turn is over in this attempt, completed or not.
+    TurnEnded(Box<TurnEnd>),
     /// A run ended.
     RunEnded {
-        /// The claim under which it did.
-        lease: Lease,
+        /// The run.
+        run: RunId,
         /// How.
         status: RunStatus,
+        /// All there is to know of it, where somebody [wants](Wants) that.
+        end: Option<Box<RunEnd>>,
     },
+    /// A request was answered.
+    RequestServed(Box<RequestServed>),
 }
 
 /// A try of a model call that brought no answer. It holds no content.
@@ -97,9 +124,62 @@ impl From<&ModelFailure> for FailedTry {
     }
 }
 
+/// What somebody makes use of: nothing else is collected.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Wants {
+    /// All there is to know of runs, turns and calls, but for what people and models said.
+    pub facts: bool,
+    /// What they said, besides.
+    pub content: bool,
+}
+
+impl Wants {
+    /// What either of two makes use of.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self {
+            facts: self.facts || other.facts,
+            content: self.content || other.content,
+        }
+    }
+}
+
 /// Takes observations. Never waits, never fails.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait Telemetry: Send + Sync {
     /// Takes one.
     fn observe(&self, what: Observation);
+
+    /// What it makes use of besides what every observation holds; always the same.
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+}
+
+/// Tells two of everything.
+pub struct Both<A, B>(pub A, pub B);
+
+impl<A, B> Telemetry for Both<A, B>
+where
+    A: Telemetry,
+    B: Telemetry,
+{
+    fn observe(&self, what: Observation) {
+        self.0.observe(what.clone());
+        self.1.observe(what);
+    }
+
+    fn wants(&self) -> Wants {
+        self.0.wants().or(self.1.wants())
+    }
+}
+
+impl<T: Telemetry + ?Sized> Telemetry for Arc<T> {
+    fn observe(&self, what: Observation) {
+        (**self).observe(what);
+    }
+
+    fn wants(&self) -> Wants {
+        (**self).wants()
+    }
 }

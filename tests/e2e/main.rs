@@ -29,4 +29,5 @@ mod rows;
 mod scripted;
 mod store_file;
 mod support;
+mod traces;
 mod zombie;

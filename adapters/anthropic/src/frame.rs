@@ -7,8 +7,8 @@
 //!
 //! One that reports an error ends it too, with what it reports.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// No kind of event has a longer name.
@@ -18,7 +18,7 @@ const MAX_KIND: usize = 100;
 #[derive(Debug)]
 pub(crate) enum Frame {
     /// The answer begins; what it has cost so far.
-    Start { usage: Option<Value> },
+    Start(StartMessage),
     /// A block begins.
     BlockStart {
         index: u32,
@@ -44,6 +44,10 @@ pub(crate) enum Frame {
 /// A whole answer, in place of a stream.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Whole {
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) id: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) model: Option<String>,
     pub(crate) content: Vec<Map<String, Value>>,
     #[serde(flatten)]
     pub(crate) end: End,
@@ -71,9 +75,14 @@ struct Start {
     message: Option<StartMessage>,
 }
 
-#[derive(Deserialize)]
-struct StartMessage {
-    usage: Option<Value>,
+/// What is known of an answer when it begins.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct StartMessage {
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) id: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    pub(crate) model: Option<String>,
+    pub(crate) usage: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -112,9 +121,9 @@ impl Frame {
             return Err(Wrong::Reported(payload));
         }
         Ok(match kind.as_deref().or(name) {
-            Some("message_start") => Self::Start {
-                usage: parse::<Start>(payload)?.message.and_then(|it| it.usage),
-            },
+            Some("message_start") => {
+                Self::Start(parse::<Start>(payload)?.message.unwrap_or_default())
+            }
             Some("content_block_start") => {
                 let BlockStart {
                     index,
@@ -151,6 +160,14 @@ impl End {
 
 /// A frame without what it must have.
 const LACKING: Wrong = Wrong::Corrupt("that lacks what an event of its kind has");
+
+/// A member that is told only where it is text: an answer is never lost over its name.
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::String(text) => Some(text),
+        _ => None,
+    })
+}
 
 /// Takes a payload for what it must be.
 fn parse<T: DeserializeOwned>(payload: Value) -> Result<T, Wrong> {

@@ -6,13 +6,13 @@
 //! * An error in the stream is the failure that the same error would be as an HTTP status.
 
 use hango_domain::conversation::StopReason;
-use hango_domain::model::{ModelFailure, Stop, StreamEvent};
+use hango_domain::model::{AnswerNames, ModelFailure, Stop, StreamEvent};
 use hango_provider_http::{Dialect, Event, Flow, Origin, error_of};
 use serde_json::Value;
 
 use crate::bill::Bill;
 use crate::blocks::Blocks;
-use crate::frame::{End, Frame, Whole, Wrong};
+use crate::frame::{End, Frame, StartMessage, Whole, Wrong};
 
 /// Where the mapping of one answer stands.
 #[derive(Debug)]
@@ -76,7 +76,10 @@ impl Dialect for Mapping {
 impl Mapping {
     fn take(&mut self, frame: Frame, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
         match frame {
-            Frame::Start { usage } => self.costs(usage, out),
+            Frame::Start(StartMessage { id, model, usage }) => {
+                named(id, model, out);
+                self.costs(usage, out);
+            }
             Frame::BlockStart { index, block } => {
                 self.blocks.begin(index, block, out)?;
                 self.blocks.hold_little()?;
@@ -99,6 +102,7 @@ impl Mapping {
         }
         let whole: Result<Whole, _> = serde_json::from_value(payload);
         let whole = whole.map_err(|_| Wrong::Corrupt("that is no message"))?;
+        named(whole.id, whole.model, out);
         for (index, block) in (0..).zip(whole.content) {
             self.blocks.begin(index, block, out)?;
             self.blocks.end(index, out)?;
@@ -128,6 +132,10 @@ impl Mapping {
             self.blocks.say(explanation, out);
         }
         self.stopped = true;
+        out.push(StreamEvent::Named(AnswerNames {
+            finish_reason: Some(reason.to_owned()),
+            ..AnswerNames::default()
+        }));
         out.push(StreamEvent::Stop(stop));
         Ok(())
     }
@@ -137,6 +145,16 @@ impl Mapping {
             Wrong::Corrupt(how) => self.origin.garbled(&format!("{what} {how}"), text),
             Wrong::Reported(payload) => self.origin.reported(&payload),
         }
+    }
+}
+
+fn named(id: Option<String>, model: Option<String>, out: &mut Vec<StreamEvent>) {
+    if id.is_some() || model.is_some() {
+        out.push(StreamEvent::Named(AnswerNames {
+            id,
+            model,
+            finish_reason: None,
+        }));
     }
 }
 

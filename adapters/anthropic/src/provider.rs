@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use hango_domain::model::{ModelCall, ModelFailure};
 use hango_ports::Provider;
-use hango_ports::provider::AnswerStream;
+use hango_ports::provider::{AnswerStream, ServerAddress};
 use hango_provider_http::{Protocol, Remote, Settings, SettingsError};
 
 use crate::mapping::Mapping;
@@ -38,6 +38,10 @@ impl AnthropicProvider {
 impl Provider for AnthropicProvider {
     fn kind(&self) -> &'static str {
         "anthropic"
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.remote.server()
     }
 
     async fn stream(&self, call: ModelCall) -> Result<AnswerStream, ModelFailure> {

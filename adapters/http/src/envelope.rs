@@ -13,15 +13,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use crate::Api;
 use crate::head::Refusal;
 use crate::problem::Problem;
+use crate::serving::Serving;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 pub(crate) async fn wrap(State(api): State<Api>, mut request: Request, next: Next) -> Response {
     let id = own_id(request.headers()).unwrap_or_else(|| api.use_cases.new_id().to_string());
+    let caller = only(request.headers(), &TRACEPARENT).and_then(Traceparent::parse);
+    let serving = Serving::begin(&api, &request, caller.as_ref());
     let context = RequestContext {
         id: Some(id.clone()),
-        traceparent: only(request.headers(), &TRACEPARENT).and_then(Traceparent::parse),
+        traceparent: serving.traceparent().or(caller),
     };
     request.extensions_mut().insert(context);
     let mut response = if let Some(refusal) = request.extensions_mut().remove::<Refusal>() {
@@ -42,6 +45,7 @@ pub(crate) async fn wrap(State(api): State<Api>, mut request: Request, next: Nex
     response
         .headers_mut()
         .insert(header::X_CONTENT_TYPE_OPTIONS, sniff);
+    serving.answered(response.status());
     response
 }
 

@@ -22,6 +22,7 @@ mod readiness;
 mod refusals;
 mod routes;
 mod serve;
+mod serving;
 mod time;
 mod unread;
 mod wire;

@@ -20,8 +20,9 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Held, MAX_LIFE, NewRun, PruneRequest, Pruned,
+    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
+    is_of_life,
 };
 use serde_json::json;
 
@@ -94,6 +95,20 @@ impl RunStore for MemoryStore {
         Ok(state.run(seen, run).map(|row| {
             let behind = row.events.iter().filter(|event| event.n > after);
             behind.take(limit as usize).cloned().collect()
+        }))
+    }
+
+    async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
+        let state = self.lock();
+        let row = state.session_of(run).and_then(|row| row.runs.get(&run));
+        Ok(row.map(|row| {
+            let life = row.events.iter().filter(|event| is_of_life(&event.kind));
+            let passed_over = life.clone().count().saturating_sub(MAX_LIFE);
+            Story {
+                run: row.run.clone(),
+                agent: row.agent.clone(),
+                life: life.skip(passed_over).cloned().collect(),
+            }
         }))
     }
 

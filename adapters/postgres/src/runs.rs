@@ -26,6 +26,7 @@ mod read;
 mod reclaim;
 mod renew;
 mod store;
+mod story;
 mod take_in;
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ use hango_ports::idempotency::{IdempotencyKey, Repeated};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
 };
 use sqlx::PgConnection;
 use thiserror::Error;
@@ -140,6 +141,12 @@ impl RunStore for PostgresStore {
             .read(move |conn| {
                 Box::pin(async move { Ok(read::events(conn, seen, run, after, limit).await?) })
             })
+            .await
+    }
+
+    async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
+        self.pool
+            .read(move |conn| Box::pin(async move { Ok(story::story(conn, run).await?) }))
             .await
     }
 

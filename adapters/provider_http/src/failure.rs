@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use hango_domain::json::{self, Unreadable};
-use hango_domain::model::{ModelFailure, ModelFailureKind};
+use hango_domain::model::{FailureCause, ModelFailure, ModelFailureKind};
 use http::{HeaderMap, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -157,9 +157,11 @@ impl Origin {
             text if text.is_empty() => answered,
             text => format!("{answered}: {text}"),
         };
+        let failure = self.of_request(payload).failure(kind, &message);
         ModelFailure {
             retry_after: wait,
-            ..self.of_request(payload).failure(kind, &message)
+            cause: status.map_or(FailureCause::Other, FailureCause::Status),
+            ..failure
         }
     }
 

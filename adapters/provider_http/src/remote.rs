@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
-use hango_domain::model::{ModelFailure, ModelFailureKind};
-use hango_ports::provider::AnswerStream;
+use hango_domain::model::{FailureCause, ModelFailure, ModelFailureKind};
+use hango_ports::provider::{AnswerStream, ServerAddress};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -78,6 +78,15 @@ impl Remote {
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Where the server is.
+    #[must_use]
+    pub fn server(&self) -> Option<ServerAddress> {
+        Some(ServerAddress {
+            host: self.url.host_str()?.to_owned(),
+            port: self.url.port_or_known_default()?,
+        })
     }
 
     /// Sends a request, once. Returns when its answer begins; `dialect` reads it, and is told whose it is.
@@ -155,7 +164,8 @@ impl Remote {
     }
 
     fn unavailable(&self, message: &str) -> ModelFailure {
-        self.origin.failure(ModelFailureKind::Unavailable, message)
+        let failure = self.origin.failure(ModelFailureKind::Unavailable, message);
+        failure.caused_by(FailureCause::Timeout)
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, Stream, StreamExt};
 use hango_domain::accumulator::MAX_ANSWER_BYTES;
-use hango_domain::model::{ModelFailure, ModelFailureKind, StreamEvent};
+use hango_domain::model::{FailureCause, ModelFailure, ModelFailureKind, StreamEvent};
 use hango_domain::text::mend_json;
 use tokio::time::{Instant, timeout_at};
 
@@ -300,7 +300,8 @@ pub(crate) fn size(bytes: usize) -> String {
 
 impl Origin {
     fn silent(&self) -> ModelFailure {
-        self.failure(ModelFailureKind::Unavailable, "fell silent")
+        let failure = self.failure(ModelFailureKind::Unavailable, "fell silent");
+        failure.caused_by(FailureCause::Timeout)
     }
 
     fn corrupt(&self, corrupt: &Corrupt) -> ModelFailure {

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hango_domain::model::{ModelCall, ModelFailure, ModelFailureKind};
+use futures::{StreamExt, stream};
+use hango_domain::model::{AnswerNames, ModelCall, ModelFailure, ModelFailureKind, StreamEvent};
 use hango_ports::Provider;
 use hango_ports::provider::AnswerStream;
 
@@ -95,7 +96,22 @@ impl Provider for ScriptedProvider {
             Part::Demo => demo::slowness(&scene),
             Part::Script { .. } => 1,
         };
-        play(&rule, &scene, self.word_delay * slowness)
+        let answer = play(&rule, &scene, self.word_delay * slowness)?;
+        let named = StreamEvent::Named(self.names(&call));
+        Ok(stream::iter([Ok(named)]).chain(answer).boxed())
+    }
+}
+
+impl ScriptedProvider {
+    /// What an answer is called, as other providers call theirs.
+    fn names(&self, call: &ModelCall) -> AnswerNames {
+        let context = &call.context;
+        let run = context.run.0.simple();
+        AnswerNames {
+            id: Some(format!("{}_{run}_{}", self.kind(), context.turn)),
+            model: Some(call.model.clone()),
+            finish_reason: None,
+        }
     }
 }
 

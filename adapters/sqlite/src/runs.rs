@@ -32,7 +32,7 @@ use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
 };
 
 use crate::writer::Urgency;
@@ -93,6 +93,10 @@ impl RunStore for SqliteStore {
             return Ok(None);
         }
         Ok(Some(read::events(&self.readers, run, after, limit).await?))
+    }
+
+    async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
+        Ok(read::story(&self.readers, run).await?)
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hango_domain::Timestamp;
-use hango_domain::tool::{Idempotency, Invocation, Tool, ToolDef, ToolResult, schema};
+use hango_domain::tool::{Idempotency, Invocation, Tool, ToolDef, ToolFailure, ToolResult, schema};
 use hango_ports::Clock;
 use jiff::tz::{self, TimeZone};
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl Tool for GetTime {
     async fn execute(&self, invocation: Invocation) -> ToolResult {
         let input = given(&invocation.input);
         if let Err(mismatches) = self.arguments.check(&input) {
-            return ToolResult::error(mismatches);
+            return ToolResult::failed(ToolFailure::InvalidArgs, mismatches);
         }
         let zone = input.get("timezone").and_then(Value::as_str);
         time_in(zone.unwrap_or("UTC").trim(), self.clock.now())
@@ -86,7 +86,7 @@ fn definition() -> ToolDef {
 fn time_in(name: &str, now: Timestamp) -> ToolResult {
     let zone = match tz::db().get(name) {
         Ok(zone) if !zone.is_unknown() => zone,
-        Ok(_) | Err(_) => return ToolResult::error(unknown(name)),
+        Ok(_) | Err(_) => return ToolResult::failed(ToolFailure::InvalidArgs, unknown(name)),
     };
     match told(zone, now) {
         Ok(time) => ToolResult::ok(time),
@@ -201,7 +201,7 @@ mod tests {
 
         let result = ask_in(json!("Qqqqq"));
         let text = r#"there is no time zone "Qqqqq"; use an IANA name such as Europe/Berlin"#;
-        assert_eq!(result, ToolResult::error(text));
+        assert_eq!(result, ToolResult::failed(ToolFailure::InvalidArgs, text));
     }
 
     #[test]

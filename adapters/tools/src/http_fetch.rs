@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use encoding_rs::{Encoding, UTF_8};
 use hango_domain::text;
-use hango_domain::tool::{Idempotency, Invocation, Tool, ToolDef, ToolResult, schema};
+use hango_domain::tool::{Idempotency, Invocation, Tool, ToolDef, ToolFailure, ToolResult, schema};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{Arguments, given};
-use crate::outbound::{Fetched, Outbound, shown};
+use crate::outbound::{Failure, Fetched, Outbound, shown};
 
 /// How much of a body is shown unless a model says otherwise.
 const DEFAULT_BYTES: usize = 64 * 1024;
@@ -57,7 +57,12 @@ impl HttpFetch {
             }
             Err(failure) => {
                 tracing::info!(url, %failure, "http_fetch fetched nothing");
-                ToolResult::error(failure.as_str())
+                let kind = if failure == Failure::Timeout {
+                    ToolFailure::Timeout
+                } else {
+                    ToolFailure::ToolError
+                };
+                ToolResult::failed(kind, failure.as_str())
             }
         }
     }
@@ -77,7 +82,7 @@ impl Tool for HttpFetch {
         let input = given(&invocation.input);
         match self.arguments.check(&input) {
             Ok(()) => self.fetch(&input).await,
-            Err(mismatches) => ToolResult::error(mismatches),
+            Err(mismatches) => ToolResult::failed(ToolFailure::InvalidArgs, mismatches),
         }
     }
 }

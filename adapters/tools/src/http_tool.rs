@@ -20,7 +20,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hango_domain::tool::{Idempotency, Invocation, Tool, ToolDef, ToolResult, is_tool_name};
+use hango_domain::tool::{
+    Idempotency, Invocation, Tool, ToolDef, ToolFailure, ToolResult, is_tool_name,
+};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
@@ -201,14 +203,17 @@ impl Tool for HttpTool {
 
     async fn execute(&self, invocation: Invocation) -> ToolResult {
         if let Err(mismatches) = self.arguments.check(&invocation.input) {
-            return ToolResult::error(mismatches);
+            return ToolResult::failed(ToolFailure::InvalidArgs, mismatches);
         }
         match timeout(self.timeout, self.call(&invocation)).await {
             Ok(result) => result,
-            Err(_) => ToolResult::error(format!(
-                "the tool's service did not answer within {:?}; whether it did its work is unknown",
-                self.timeout
-            )),
+            Err(_) => ToolResult::failed(
+                ToolFailure::Timeout,
+                format!(
+                    "the tool's service did not answer within {:?}; whether it did its work is unknown",
+                    self.timeout
+                ),
+            ),
         }
     }
 }

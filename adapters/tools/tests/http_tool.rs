@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hango_domain::RunId;
-use hango_domain::tool::{Idempotency, Invocation, Tool, ToolResult};
+use hango_domain::tool::{Idempotency, Invocation, Tool, ToolFailure, ToolResult};
 use hango_tools::{HttpTool, HttpToolError, HttpToolSettings};
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
@@ -133,6 +133,7 @@ async fn a_body_with_for_llm_is_taken_by_its_fields() {
         for_llm: "7".to_owned(),
         for_user: Some("Ticket 7 is open.".to_owned()),
         is_error: true,
+        failure: Some(ToolFailure::ToolError),
     };
     assert_eq!(answered("200 OK", &body.to_string()).await, expected);
     let short = r#"{"for_llm":"7"}"#;
@@ -202,7 +203,7 @@ async fn arguments_that_do_not_match_are_never_sent() {
 
     let text = "the arguments do not match the tool's parameters:\n\
                 - /title: 7 is not of type \"string\"";
-    assert_eq!(result, ToolResult::error(text));
+    assert_eq!(result, ToolResult::failed(ToolFailure::InvalidArgs, text));
 }
 
 #[tokio::test]
@@ -239,7 +240,7 @@ async fn a_service_that_does_not_answer_in_time_is_an_error() {
     assert_eq!(broken, ToolResult::error(text));
     let text = "the tool's service did not answer within 50ms; \
                 whether it did its work is unknown";
-    assert_eq!(result, ToolResult::error(text));
+    assert_eq!(result, ToolResult::failed(ToolFailure::Timeout, text));
     served.await.expect("a request");
 }
 

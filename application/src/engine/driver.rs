@@ -17,6 +17,7 @@ use hango_ports::telemetry::{FailedTry, Observation};
 use hango_ports::{EventSink, RunStore, Telemetry};
 use tokio::time::Instant;
 
+use super::account::Account;
 use super::gate::ProviderGate;
 use super::model_call::StreamedModel;
 use super::options::{Abandoned, RunOptions};
@@ -45,6 +46,7 @@ pub(super) struct Driver<'a> {
     pub(super) tools: BoundedTools,
     pub(super) context: CallContext,
     pub(super) notes: Notes,
+    pub(super) account: Option<Arc<Account>>,
 }
 
 impl Driver<'_> {
@@ -73,7 +75,7 @@ impl Driver<'_> {
                 Step::Save(change) => {
                     let change = self.with_memory(change, &mut memory, &stored_memory);
                     let carries_memory = carries_memory(&change);
-                    let written = self.save(change, options).await?;
+                    let written = self.save_told(change, options).await?;
                     if carries_memory {
                         stored_memory.clone_from(&memory);
                     }
@@ -174,6 +176,9 @@ impl Driver<'_> {
 
     pub(super) fn report_notes(&self, context: &Arc<CallContext>) {
         for note in self.notes.take() {
+            if let Some(account) = &self.account {
+                account.noted(note.clone());
+            }
             self.telemetry.observe(Observation::Noted {
                 context: Arc::clone(context),
                 note,

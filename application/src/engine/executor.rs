@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use hango_domain::access::Standing;
 use hango_domain::agent_loop::{AgentLoop, Input, LoopLimits, Start};
+use hango_domain::chain::Chain;
+use hango_domain::conversation::Block;
 use hango_domain::layers;
 use hango_domain::memory::RunMemory;
-use hango_domain::middleware::RunView;
+use hango_domain::middleware::{BeforeRunError, RunView};
 use hango_domain::model::CallContext;
 use hango_domain::note::Notes;
 use hango_domain::run::{Lease, Run, RunStatus};
@@ -19,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::Shared;
+use super::account::Account;
 use super::driver::{Driver, Memory};
 use super::leases::LeaseGuard;
 use super::model_call::StreamedModel;
@@ -45,7 +48,9 @@ pub(super) async fn run(
         "hango.session.id" = %claimed.run.session_id,
         "hango.run.id" = %claimed.run.id,
     );
-    execute(&shared, claimed, &guard).instrument(span).await;
+    Box::pin(execute(&shared, claimed, &guard))
+        .instrument(span)
+        .await;
     drop(guard);
     drop(permit);
     // The session's next run may start, here or elsewhere.
@@ -53,6 +58,8 @@ pub(super) async fn run(
 }
 
 async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
+    let account = Account::begin(shared, &claimed);
+    let account = account.as_ref();
     let Claimed {
         lease,
         run,
@@ -80,7 +87,7 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         .map(|context| context.calls.clone())
         .unwrap_or_default();
     let prepared = match context {
-        Ok(context) => prepare(shared, lease, &run, context, standing).await,
+        Ok(context) => prepare(shared, lease, &run, context, standing, account).await,
         Err(failure) => Err(NotPrepared::Unreadable(failure)),
     };
     let broken = match prepared {
@@ -93,8 +100,10 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         }) => {
             let options = options(deadline);
             match caught(driver.run(agent, memory, begin, &options)).await {
-                Some(Ok(status)) => return report(shared, lease, Some(status)),
-                Some(Err(Abandoned::LeaseLost)) => return report(shared, lease, None),
+                Some(Ok(status)) => return report(shared, lease, account, Some(status)).await,
+                Some(Err(Abandoned::LeaseLost)) => {
+                    return report(shared, lease, account, None).await;
+                }
                 Some(Err(defect)) => {
                     log_broken(&defect);
                     unprepared::defect()
@@ -109,8 +118,8 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         }
     };
     // A run that cannot go on ends, so that it is not claimed and broken again for ever.
-    let ended = unprepared::end(shared, lease, &open, broken).await;
-    report(shared, lease, ended.ok());
+    let ended = unprepared::end(shared, lease, &open, broken, account).await;
+    report(shared, lease, account, ended.ok()).await;
 }
 
 fn log_broken(why: &(dyn std::error::Error + 'static)) {
@@ -118,12 +127,27 @@ fn log_broken(why: &(dyn std::error::Error + 'static)) {
 }
 
 /// Tells where the run stands now; `None` if it is not this process's any more.
-fn report(shared: &Shared, lease: Lease, status: Option<RunStatus>) {
+async fn report(
+    shared: &Shared,
+    lease: Lease,
+    account: Option<&Arc<Account>>,
+    status: Option<RunStatus>,
+) {
     match status {
-        Some(RunStatus::Queued) => tracing::info!("run given back"),
+        Some(RunStatus::Queued) => {
+            tracing::info!("run given back");
+            if let Some(account) = account {
+                account.given_back();
+            }
+        }
         Some(status) => {
             tracing::info!(%status, "run ended");
-            let ended = Observation::RunEnded { lease, status };
+            let end = match account {
+                Some(account) => Some(account.ended(shared, status).await),
+                None => None,
+            };
+            let run = lease.run;
+            let ended = Observation::RunEnded { run, status, end };
             shared.parts.telemetry.observe(ended);
         }
         None => {
@@ -149,6 +173,7 @@ async fn prepare<'a>(
     run: &Run,
     context: RunContext,
     standing: Standing,
+    account: Option<&Arc<Account>>,
 ) -> Result<Prepared<'a>, NotPrepared> {
     let Shared {
         parts, settings, ..
@@ -202,14 +227,18 @@ async fn prepare<'a>(
         resumed: run.progress.resume_turn > 0,
         notes: &notes,
     };
-    let before_run = caught(chain.before_run(&view_of_run, &mut memory)).await;
+    if let Some(account) = account {
+        account.layers(chain.names().collect(), &memory.todos);
+    }
+    let before_run = before_run(&chain, &view_of_run, &mut memory, account).await;
     let append = before_run.ok_or(NotPrepared::Panicked)??;
     let driver = Driver {
         runs: &*parts.runs,
         sink: &*parts.sink,
         telemetry: &*parts.telemetry,
         gate: &shared.gate,
-        model: StreamedModel::new(Arc::clone(provider), Arc::clone(&parts.sink)),
+        model: StreamedModel::new(Arc::clone(provider), Arc::clone(&parts.sink))
+            .told(account.cloned()),
         tools: BoundedTools {
             chain: chain.clone(),
             view: view.clone(),
@@ -221,6 +250,7 @@ async fn prepare<'a>(
         view,
         context: call_context,
         notes,
+        account: account.cloned(),
     };
     Ok(Prepared {
         driver,
@@ -232,6 +262,24 @@ async fn prepare<'a>(
         begin: Input::Begin { standing, append },
         deadline: limits.deadline,
     })
+}
+
+/// Lets the layers prepare the run; `None` if one panicked.
+async fn before_run(
+    chain: &Chain,
+    run: &RunView<'_>,
+    memory: &mut RunMemory,
+    account: Option<&Arc<Account>>,
+) -> Option<Result<Option<Vec<Block>>, BeforeRunError>> {
+    let Some(account) = account else {
+        return caught(chain.before_run(run, memory)).await;
+    };
+    let begun = account.now();
+    let mut until = Vec::new();
+    let ended = |layer| until.push((layer, account.now()));
+    let prepared = caught(chain.before_run_watched(run, memory, ended)).await;
+    account.prepared(begun, until);
+    prepared
 }
 
 /// A run that is being executed here, known to those who may ask for its end.

@@ -6,6 +6,7 @@
 //! | `executor`, `unprepared` | one claimed run, from the claim to its end or its return |
 //! | `driver`, `options` | the only loop that awaits: asks the domain's loop for a step, performs it |
 //! | `batch` | the driver's batches of tool calls |
+//! | `account` | what is told of an execution to whoever wants all of it |
 //! | `saving` | the driver's fenced writes |
 //! | `model_call`, `tool_call` | the innermost handlers of the onion |
 //! | `leases`, `renewal` | which claims this process holds, and how long they last |
@@ -17,6 +18,7 @@
 //! Rules: a permit before a claim; no database connection across a wait; nothing is started under a
 //! lease that may have run out; what must last is a fenced write.
 
+mod account;
 mod batch;
 mod driver;
 mod executor;
@@ -49,6 +51,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::signals::Signals;
+use crate::story::StoryTeller;
 use gate::ProviderGate;
 use leases::Leases;
 use tasks::{Executors, PresentRuntime};
@@ -233,5 +236,17 @@ impl Engine {
         }
         drop(stops);
         renewal.await;
+    }
+}
+
+impl Shared {
+    /// Tells of runs that nobody holds.
+    fn story_teller(&self) -> StoryTeller<'_> {
+        let kind_of = |name: &str| Some(self.parts.providers.get(name)?.kind().to_owned());
+        StoryTeller {
+            runs: &*self.parts.runs,
+            telemetry: &*self.parts.telemetry,
+            kind_of: Box::new(kind_of),
+        }
     }
 }

@@ -16,6 +16,8 @@ use hango_ports::{EventSink, Provider};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::account::{Account, Asking};
+
 /// Deltas of a block are shown at most once in this time.
 const COALESCE: Duration = Duration::from_millis(50);
 
@@ -23,6 +25,7 @@ const COALESCE: Duration = Duration::from_millis(50);
 pub(super) struct StreamedModel {
     provider: Arc<dyn Provider>,
     sink: Arc<dyn EventSink>,
+    account: Option<Arc<Account>>,
     /// What has arrived of the call in flight. It outlives the call's future, so that what arrived is
     /// kept when the call is broken off.
     arriving: Mutex<Option<Arriving>>,
@@ -46,9 +49,15 @@ impl StreamedModel {
         Self {
             provider,
             sink,
+            account: None,
             arriving: Mutex::default(),
             begun: watch::Sender::new(false),
         }
+    }
+
+    /// The same, told of in an account.
+    pub(super) fn told(self, account: Option<Arc<Account>>) -> Self {
+        Self { account, ..self }
     }
 
     /// What had arrived of a call whose future was dropped; empty if there is none.
@@ -105,7 +114,9 @@ impl ModelHandler for StreamedModel {
             usage: Usage::default(),
         });
         let mut shown = Shown::new(&*self.sink, &context);
-        let received = self.receive(call, &mut shown).await;
+        let account = self.account.as_ref();
+        let mut asking = account.map(|account| account.asking(&call, &*self.provider));
+        let received = self.receive(call, &mut shown, &mut asking).await;
         shown.flush();
         let arriving = self.arriving().take();
         let outcome = match (received, arriving) {
@@ -120,6 +131,9 @@ impl ModelHandler for StreamedModel {
             (Err(failure), None) => Err(failure),
             (Ok(()), None) => Accumulator::new("call").finish(),
         };
+        if let Some(asking) = asking {
+            asking.over(&outcome);
+        }
         outcome.map_err(|failure| ModelFailure {
             shown: shown.any,
             ..failure
@@ -128,7 +142,12 @@ impl ModelHandler for StreamedModel {
 }
 
 impl StreamedModel {
-    async fn receive(&self, call: ModelCall, shown: &mut Shown<'_>) -> Result<(), ModelFailure> {
+    async fn receive(
+        &self,
+        call: ModelCall,
+        shown: &mut Shown<'_>,
+        asking: &mut Option<Asking>,
+    ) -> Result<(), ModelFailure> {
         let mut stream = self.provider.stream(call).await?;
         loop {
             let next = tokio::select! {
@@ -142,8 +161,14 @@ impl StreamedModel {
             let Some(event) = next.transpose()? else {
                 return Ok(());
             };
-            self.begun
-                .send_if_modified(|begun| !std::mem::replace(begun, true));
+            // A name is no beginning of an answer yet.
+            if !matches!(event, StreamEvent::Named(_)) {
+                self.begun
+                    .send_if_modified(|begun| !std::mem::replace(begun, true));
+            }
+            if let Some(asking) = asking {
+                asking.see(&event);
+            }
             shown.see(&event);
             self.push(event)?;
         }
@@ -197,6 +222,7 @@ impl<'a> Shown<'a> {
             | StreamEvent::ToolInput { .. }
             | StreamEvent::Provider { .. }
             | StreamEvent::Attach { .. }
+            | StreamEvent::Named(_)
             | StreamEvent::Usage(_)
             | StreamEvent::Stop(_) => return,
         };

@@ -118,6 +118,8 @@ async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut Su
             Ok(written) => {
                 live::tell(&*shared.parts.sink, &written.events);
                 shared.parts.signals.queued();
+                let tell = shared.story_teller();
+                tell.tell(lease.run, None, written.status).await;
             }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,

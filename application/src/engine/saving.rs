@@ -18,13 +18,24 @@ const FIRST_REPEAT: Duration = Duration::from_millis(50);
 const LAST_REPEAT: Duration = Duration::from_secs(1);
 
 impl Driver<'_> {
-    /// Makes a change durable. While its outcome is unknown the very same write is repeated, for as
-    /// long as the lease may be trusted.
-    pub(super) async fn save(
+    /// Makes a change durable, and tells what it says to whoever wants to know.
+    pub(super) async fn save_told(
         &self,
         change: Change,
         options: &RunOptions<'_>,
     ) -> Result<Written, Abandoned> {
+        let Some(account) = &self.account else {
+            return self.save(change, options).await;
+        };
+        let saving = account.saving(&change);
+        let written = self.save(change, options).await?;
+        account.saved(saving, &written);
+        Ok(written)
+    }
+
+    /// Makes a change durable. While its outcome is unknown the very same write is repeated, for as
+    /// long as the lease may be trusted.
+    async fn save(&self, change: Change, options: &RunOptions<'_>) -> Result<Written, Abandoned> {
         let mut wait = FIRST_REPEAT;
         loop {
             let mut written = pin!(self.write(change.clone()));

@@ -8,7 +8,7 @@ use hango_ports::telemetry::Observation;
 use tokio::time::MissedTickBehavior;
 
 use super::{ASK_AGAIN, Shared};
-use crate::live;
+use crate::{live, story};
 
 /// How many runs one statement takes back: a storm of expired leases is worked off in pieces.
 const BATCH: u32 = 100;
@@ -53,6 +53,14 @@ pub(super) async fn reclaim(shared: &Shared, expired_only: bool) -> bool {
                 status: run.status,
             });
             live::tell(&*shared.parts.sink, &run.events);
+            let taken_at = run.events.last().map(|event| event.at);
+            let abandoned = story::Abandoned {
+                attempt: run.previous.attempt,
+                expired_at: taken_at.unwrap_or(run.expired_at).min(run.expired_at),
+            };
+            let tell = shared.story_teller();
+            tell.tell(run.previous.run, Some(abandoned), run.status)
+                .await;
         }
     }
 }

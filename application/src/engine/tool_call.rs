@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use hango_domain::chain::Chain;
 use hango_domain::middleware::{Batch, ToolHandler, ToolRequest};
 use hango_domain::text;
-use hango_domain::tool::{ToolResult, View};
+use hango_domain::tool::{ToolFailure, ToolResult, View};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
@@ -44,11 +44,18 @@ impl BoundedTools {
         let mut task = AbortOnDrop(tokio::spawn(executed.in_current_span()));
         match tokio::time::timeout(self.timeout, &mut task.0).await {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => ToolResult::error("the tool was stopped before it returned"),
-            Err(_) => ToolResult::error(format!(
-                "the tool did not return within {} ms and was stopped; whether it took effect is unknown",
-                self.timeout.as_millis()
-            )),
+            Ok(Err(_)) => ToolResult::failed(
+                ToolFailure::Cancelled,
+                "the tool was stopped before it returned",
+            ),
+            Err(_) => ToolResult::failed(
+                ToolFailure::Timeout,
+                format!(
+                    "the tool did not return within {} ms and was stopped; whether it took effect is \
+                     unknown",
+                    self.timeout.as_millis()
+                ),
+            ),
         }
     }
 
@@ -57,7 +64,7 @@ impl BoundedTools {
         ToolResult {
             for_llm: cut(&result.for_llm),
             for_user: result.for_user.as_deref().map(cut),
-            is_error: result.is_error,
+            ..result.clone()
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Runs that cannot even begin: why, and how they end.
 
+use std::sync::Arc;
+
 use hango_domain::MessageId;
 use hango_domain::journal::{self, ToolCall};
 use hango_domain::memory::MemoryError;
 use hango_domain::middleware::BeforeRunError;
-use hango_domain::run::{End, Lease, Outcome, RunError, RunErrorCode, RunStatus, WriteId};
+use hango_domain::run::{Change, End, Lease, Outcome, RunError, RunErrorCode, RunStatus, WriteId};
 use hango_ports::store::StoreFailure;
 use thiserror::Error;
 
 use super::Shared;
+use super::account::Account;
 use super::options::Abandoned;
 use crate::live;
 
@@ -62,6 +65,7 @@ pub(super) async fn end(
     lease: Lease,
     open: &[ToolCall],
     error: RunError,
+    account: Option<&Arc<Account>>,
 ) -> Result<RunStatus, Abandoned> {
     let ids = &shared.parts.ids;
     let mut end = End::new(lease, WriteId(ids.uuid()), Outcome::Failed(error));
@@ -70,8 +74,12 @@ pub(super) async fn end(
         end.results = closing.results;
         end.messages = vec![closing.message];
     }
+    let saving = account.map(|account| account.saving(&Change::Finish(end.clone())));
     match shared.parts.runs.finish(end).await {
         Ok(written) => {
+            if let Some((account, saving)) = account.zip(saving) {
+                account.saved(saving, &written);
+            }
             live::tell(&*shared.parts.sink, &written.events);
             Ok(written.status)
         }

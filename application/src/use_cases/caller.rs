@@ -4,6 +4,7 @@ use hango_domain::access::Scope;
 use hango_domain::{SpanId, TraceId};
 use hango_ports::audit_store::NewAudit;
 use hango_ports::identity_store::Credential;
+use hango_ports::telemetry::RequestTrace;
 
 use super::UseCaseError;
 
@@ -31,6 +32,8 @@ pub struct RequestContext {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Traceparent {
     trace_id: TraceId,
+    span_id: SpanId,
+    is_recorded: bool,
     text: String,
 }
 
@@ -88,14 +91,46 @@ impl Traceparent {
         let named = trace_id != TraceId([0; 16]) && span_id != SpanId([0; 8]);
         (known && named && is_lower_hex(flags)).then(|| Self {
             trace_id,
+            span_id,
+            is_recorded: u8::from_str_radix(flags, 16).is_ok_and(|flags| flags & 1 == 1),
             text: format!("00-{trace_id}-{span_id}-{flags}"),
         })
+    }
+
+    /// The span context of a request here.
+    #[must_use]
+    pub fn of(request: &RequestTrace) -> Self {
+        let RequestTrace {
+            trace_id,
+            span_id,
+            sampled,
+            ..
+        } = *request;
+        let flags = u8::from(sampled);
+        Self {
+            trace_id,
+            span_id,
+            is_recorded: sampled,
+            text: format!("00-{trace_id}-{span_id}-{flags:02x}"),
+        }
     }
 
     /// The trace.
     #[must_use]
     pub const fn trace_id(&self) -> TraceId {
         self.trace_id
+    }
+
+    /// The span.
+    #[must_use]
+    pub const fn span_id(&self) -> SpanId {
+        self.span_id
+    }
+
+    /// Whether whoever sent it records it.
+    #[must_use]
+    pub const fn is_recorded(&self) -> bool {
+        self.is_recorded
     }
 
     /// It as a header.

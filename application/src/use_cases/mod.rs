@@ -22,14 +22,16 @@ mod once;
 mod pieces;
 mod runs;
 mod sessions;
+mod tracing;
 mod usage;
 mod users;
 
 use std::sync::Arc;
 
 use hango_domain::agent::RunLimits;
-use hango_ports::{Clock, Ids, Stores};
+use hango_ports::{Clock, Ids, Stores, Telemetry};
 
+pub use self::tracing::Tracing;
 pub use admin::{BOOTSTRAP_OWNER, BOOTSTRAP_TENANT, NewTenant, NewUser};
 pub use admin_token::{AdminToken, UnfitToken};
 pub use agents::{AgentDraft, NewAgent};
@@ -49,6 +51,7 @@ pub use usage::{UsageAsk, UsageReport};
 
 use crate::live::LiveEvents;
 use crate::signals::Signals;
+use crate::telemetry::LogLines;
 use authenticate::Touches;
 
 /// What an operator set for the API.
@@ -72,6 +75,8 @@ pub struct UseCases {
     catalog: Catalog,
     settings: ApiSettings,
     touches: Touches,
+    telemetry: Arc<dyn Telemetry>,
+    tracing: Tracing,
 }
 
 impl UseCases {
@@ -95,6 +100,8 @@ impl UseCases {
             catalog,
             settings,
             touches: Touches::default(),
+            telemetry: Arc::new(LogLines),
+            tracing: Tracing::default(),
         }
     }
 

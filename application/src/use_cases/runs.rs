@@ -87,6 +87,13 @@ impl UseCases {
             accepted => accepted?,
         };
         live::tell(&*self.live, &accepted.events);
+        for event in &accepted.events {
+            // An interrupting run takes the place of those that wait.
+            if event.kind.is_terminal() {
+                let ended = self.story_teller();
+                ended.tell(event.run_id, None, RunStatus::Cancelled).await;
+            }
+        }
         for run in accepted.interrupted {
             self.signals.cancel_requested(run);
         }
@@ -192,7 +199,11 @@ impl UseCases {
         match run.state.status() {
             RunStatus::Running => self.signals.cancel_requested(run.id),
             // The session's next run need not wait for it any more.
-            RunStatus::Cancelled => self.signals.queued(),
+            RunStatus::Cancelled => {
+                self.signals.queued();
+                let ended = self.story_teller();
+                ended.tell(run.id, None, RunStatus::Cancelled).await;
+            }
             RunStatus::Queued | RunStatus::Succeeded | RunStatus::Failed => {}
         }
         Ok(run)
@@ -215,10 +226,11 @@ impl UseCases {
     }
 
     fn reserved_trace(&self, caller: &Caller) -> RunTrace {
+        let trace_id = self.ids.trace_id();
         RunTrace {
-            trace_id: self.ids.trace_id(),
+            trace_id,
             span_id: self.ids.span_id(),
-            sampled: true,
+            sampled: self.tracing.sampling.records(trace_id),
             created_by_traceparent: caller
                 .request
                 .traceparent

@@ -13,6 +13,7 @@ mod providers;
 mod section;
 mod settings;
 mod show;
+mod telemetry;
 mod tools;
 mod values;
 
@@ -45,8 +46,6 @@ pub(crate) struct Config {
     /// Where this process fails on purpose.
     #[cfg(debug_assertions)]
     pub(crate) failpoints: crate::failpoints::Failpoints,
-    /// Variables that ask for what this build does not have.
-    ignored: Vec<&'static str>,
 }
 
 impl Config {
@@ -68,7 +67,7 @@ impl Config {
         let known: Vec<_> = table().map(|setting| setting.name).collect();
         names::check_environment(environment, &known, cfg!(debug_assertions), &mut problems);
         names::check_file(&file, table(), &mut problems);
-        let ignored = later::refuse(&values, &mut problems);
+        later::refuse(&values, &mut problems);
 
         // The sections are read even where a setting is wrong: everything is said at once.
         let settings = Settings::read(&values, &mut problems).or_else(defaults);
@@ -88,7 +87,6 @@ impl Config {
             shown: values.iter().map(Shown::of).collect(),
             #[cfg(debug_assertions)]
             failpoints,
-            ignored,
         })
     }
 
@@ -99,12 +97,7 @@ impl Config {
 
     /// Legal choices that are probably mistakes.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.settings.warnings();
-        if !self.ignored.is_empty() {
-            let names = self.ignored.join(", ");
-            warnings.push(format!("this build does not have what {names} ask for"));
-        }
-        warnings
+        self.settings.warnings()
     }
 
     /// Refuses to run the API or the workers alone where nobody else can run the other half.
@@ -146,6 +139,7 @@ impl Settings {
             );
         }
         self.check_direct(problems);
+        self.check_sampling(problems);
     }
 
     fn warnings(&self) -> Vec<String> {

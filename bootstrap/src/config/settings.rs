@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hango_application::use_cases::{AdminToken, KeyText};
 use hango_domain::retention::Retention;
+use hango_otel::{Headers, ResourceAttributes};
 use hango_tools::outbound::{AllowedHost, Network};
 use secrecy::SecretString;
 use tracing_subscriber::filter::Targets;
@@ -13,9 +14,10 @@ use url::Url;
 use super::database::Database;
 use super::parse::{
     address, admin_token, api_key, duration, http_url, list, number, optional,
-    repeat_call_threshold, retention, secret, span, switch, typed,
+    repeat_call_threshold, retention, secret, span, switch, text, typed,
 };
 use super::problems::Problems;
+use super::telemetry::{otel_switch, otlp, sampler};
 use super::values::Fallback::{Text, ThirdOf};
 use super::values::{Setting, Show, Values};
 use crate::logging::{self, LogFormat};
@@ -149,4 +151,21 @@ settings! {
     openai_api_key: Option<SecretString> = "OPENAI_API_KEY", UNSET, Secret, optional(secret);
     /// Where provider openai is, /v1 included; unset is the public API.
     openai_base_url: Option<Url> = "HANGO_OPENAI_BASE_URL", UNSET, Url, optional(http_url);
+    /// Whether spans hold prompts, answers, arguments and results.
+    trace_llm_content: bool = "HANGO_TRACE_LLM_CONTENT", Text("false"), Plain, switch;
+    /// Where spans are sent, as OpenTelemetry says: OTLP over HTTP, /v1/traces is added; unset sends nothing.
+    otlp_endpoint: Option<Url> = "OTEL_EXPORTER_OTLP_ENDPOINT", UNSET, Url, optional(http_url);
+    /// Headers of what is sent, as OpenTelemetry says: name=value, separated by commas.
+    otlp_headers: Headers = "OTEL_EXPORTER_OTLP_HEADERS", UNSET, Secret, otlp(Headers::parse);
+    /// This service's name, as OpenTelemetry says; unset is hango.
+    otel_service_name: Option<String> = "OTEL_SERVICE_NAME", UNSET, Plain, optional(text);
+    /// Attributes of this service, as OpenTelemetry says: key=value, separated by commas.
+    otel_resource: ResourceAttributes =
+        "OTEL_RESOURCE_ATTRIBUTES", UNSET, Plain, otlp(ResourceAttributes::parse);
+    /// Whether nothing is sent at all, as OpenTelemetry says.
+    otel_disabled: bool = "OTEL_SDK_DISABLED", Text("false"), Plain, otel_switch;
+    /// Which traces are recorded, as OpenTelemetry says; unset is all that their callers did not leave out.
+    otel_sampler: Option<String> = "OTEL_TRACES_SAMPLER", UNSET, Plain, optional(sampler);
+    /// The share of traces that traceidratio records, between 0 and 1.
+    otel_sampler_arg: Option<String> = "OTEL_TRACES_SAMPLER_ARG", UNSET, Plain, optional(text);
 }

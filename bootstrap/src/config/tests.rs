@@ -3,6 +3,8 @@
 use hango_openai::Api;
 use secrecy::ExposeSecret;
 
+use hango_domain::TraceId;
+
 use super::*;
 
 fn environment(variables: &[(&str, &str)]) -> Environment {
@@ -206,7 +208,7 @@ fn an_operators_token_opens_for_its_own_text_and_is_not_shown() {
 fn what_this_build_does_not_have_is_refused_and_not_ignored() {
     for (name, text) in [
         ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
-        ("HANGO_TRACE_LLM_CONTENT", "true"),
+        ("HANGO_METRICS_TENANT_LABEL", "false"),
     ] {
         let refused = refused(&[(name, text)], "");
         assert!(
@@ -218,7 +220,7 @@ fn what_this_build_does_not_have_is_refused_and_not_ignored() {
 
 #[test]
 fn a_value_that_asks_for_nothing_new_is_accepted() {
-    loaded(&[], "trace_llm_content = false");
+    loaded(&[], "metrics_tenant_label = true");
 }
 
 #[test]
@@ -241,13 +243,53 @@ fn there_is_no_limit_of_rates_unless_one_is_set() {
 }
 
 #[test]
-fn variables_that_other_programs_read_too_are_warned_about() {
-    let config = loaded(&[("OTEL_SERVICE_NAME", "hango")], "");
-
-    assert_eq!(
-        config.warnings(),
-        ["this build does not have what OTEL_SERVICE_NAME ask for"]
+fn what_opentelemetry_says_is_read_from_its_own_variables() {
+    let config = loaded(
+        &[
+            (
+                "OTEL_EXPORTER_OTLP_ENDPOINT",
+                "http://me:canary@127.0.0.1:4318",
+            ),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=canary"),
+            ("OTEL_TRACES_SAMPLER", "traceidratio"),
+            ("OTEL_TRACES_SAMPLER_ARG", "0"),
+        ],
+        "trace_llm_content = true",
     );
+
+    assert!(config.settings.trace_llm_content);
+    assert!(!config.settings.sampling().records(TraceId([0xff; 16])));
+    let sent_to = config.settings.otlp("me".to_owned()).map(|it| it.endpoint);
+    assert_eq!(sent_to, "http://me:canary@127.0.0.1:4318".parse().ok());
+    assert!(!config.to_string().contains("canary"));
+}
+
+#[test]
+fn nothing_is_sent_without_a_collector_or_where_that_is_switched_off() {
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    let otlp = |variables: &[_]| loaded(variables, "").settings.otlp("me".to_owned());
+
+    assert!(otlp(&[]).is_none());
+    assert!(otlp(&[endpoint]).is_some());
+    assert!(otlp(&[endpoint, ("OTEL_SDK_DISABLED", "TRUE")]).is_none());
+}
+
+#[test]
+fn what_opentelemetry_does_not_know_is_refused() {
+    for (name, text) in [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "canary"),
+        ("OTEL_TRACES_SAMPLER", "sometimes"),
+    ] {
+        let refused = refused(&[(name, text)], "");
+        assert!(refused.contains(name), "{name}: {refused}");
+        assert!(!refused.contains("canary"), "{refused}");
+    }
+    let share = [
+        ("OTEL_TRACES_SAMPLER", "traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "half"),
+    ];
+    assert!(refused(&share, "").contains("OTEL_TRACES_SAMPLER_ARG"));
 }
 
 #[test]

@@ -26,7 +26,7 @@ use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStoreError, Written,
+    Reclaimed, Renewal, RunFilter, RunStoreError, Story, Written,
 };
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
@@ -119,6 +119,7 @@ arm! { RUNS = "store": RunStore, RunStoreError {
     list(seen: Visibility, filter: RunFilter, page: PageRequest) -> Page<Run>;
     tool_calls(seen: Visibility, run: RunId) -> Option<Vec<ToolCall>>;
     events(seen: Visibility, run: RunId, after: u64, limit: u32) -> Option<Vec<Event>>;
+    story(run: RunId) -> Option<Story>;
     claim(request: ClaimRequest) -> Vec<Claimed>;
     renew(owner: OwnerId, held: Vec<Held>, ttl: std::time::Duration) -> Renewal;
     cancels(owner: OwnerId) -> Vec<Lease>;

@@ -102,7 +102,7 @@ impl Follower<'_> {
                 say!("          (the run waits to go on)");
             }
             EventKind::RunQueued
-            | EventKind::RunStarted
+            | EventKind::RunStarted { .. }
             | EventKind::RunSucceeded
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled

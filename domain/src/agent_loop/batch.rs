@@ -7,7 +7,7 @@ use crate::Timestamp;
 use crate::conversation::{Message, Role, StopReason};
 use crate::journal::{self, CallResult, NewToolCall, ToolCall};
 use crate::run::{AfterTurn, Boundary, Change, Record, Resume, Run};
-use crate::tool::ToolResult;
+use crate::tool::{ToolFailure, ToolResult};
 
 /// What the model sees of a call that was cut off.
 const CUT_OFF: &str = "The answer was cut off at its token limit, so this call may be incomplete and \
@@ -61,17 +61,20 @@ impl Batch {
     fn answer_unexecutable(&mut self) {
         for at in 0..self.calls.len() {
             let call = &self.calls[at];
-            let why = match &call.invalid_input {
+            let result = match &call.invalid_input {
                 _ if call.is_settled() => continue,
-                _ if self.truncated => CUT_OFF.to_owned(),
-                Some(_) => format!(
-                    "The arguments of this call are not a JSON object, so it was not executed. Call \
-                     {} again with one JSON object.",
-                    call.name
+                _ if self.truncated => ToolResult::failed(ToolFailure::Truncated, CUT_OFF),
+                Some(_) => ToolResult::failed(
+                    ToolFailure::InvalidArgs,
+                    format!(
+                        "The arguments of this call are not a JSON object, so it was not executed. \
+                         Call {} again with one JSON object.",
+                        call.name
+                    ),
                 ),
                 None => continue,
             };
-            let result = call.to_result(ToolResult::error(why), false, None);
+            let result = call.to_result(result, false, None);
             self.settle(&result);
             self.unrecorded.push(result);
         }

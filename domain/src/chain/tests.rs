@@ -12,6 +12,7 @@ use crate::model::ModelFailureKind;
 use crate::note::Note;
 use crate::run::{Todo, TodoStatus};
 use crate::tool::Registry;
+use crate::tool::ToolFailure;
 
 /// A layer that writes down what passes it, and adds a block and a tool.
 struct Recorder {
@@ -387,7 +388,8 @@ fn a_layers_tool_that_panics_brings_an_error_result_and_changes_nothing() {
 
     let result = tool.call(&request.as_layer_call(&batch()), &mut memory);
 
-    assert_eq!(result, ToolResult::error("the tool panicked: boom"));
+    let expected = ToolResult::failed(ToolFailure::Panic, "the tool panicked: boom");
+    assert_eq!(result, expected);
     assert_eq!(memory, RunMemory::default());
 }
 
@@ -397,7 +399,8 @@ fn a_tool_that_nobody_has_brings_an_error_result() {
 
     let result = block_on(chain.execute(tool_call("nobody"), &View::default(), &batch()));
 
-    assert_eq!(result, ToolResult::error(r#"there is no tool "nobody""#));
+    let text = r#"there is no tool "nobody""#;
+    assert_eq!(result, ToolResult::failed(ToolFailure::UnknownTool, text));
 }
 
 fn ask(

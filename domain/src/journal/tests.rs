@@ -8,6 +8,7 @@ use super::*;
 use crate::conversation::Role;
 use crate::run::Progress;
 use crate::run::fixtures::{at, message_id, queued};
+use crate::tool::ToolFailure;
 
 fn new_call(position: u32, starts: bool) -> NewToolCall {
     NewToolCall {
@@ -196,11 +197,12 @@ fn a_turn_is_closed_with_what_is_known_and_what_nobody_knows() {
             ("c4", OUTCOME_UNKNOWN, true),
         ]
     );
+    let interrupted = |text: &str| ToolResult::failed(ToolFailure::Interrupted, text);
     assert_eq!(
         closing.results,
         [
-            calls[1].to_result(ToolResult::error(OUTCOME_UNKNOWN), true, None),
-            calls[2].to_result(ToolResult::error(NOT_EXECUTED), false, None),
+            calls[1].to_result(interrupted(OUTCOME_UNKNOWN), true, None),
+            calls[2].to_result(interrupted(NOT_EXECUTED), false, None),
         ]
     );
 }

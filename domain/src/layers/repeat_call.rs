@@ -23,7 +23,7 @@ use crate::conversation::Block;
 use crate::memory::{MemoryError, RunMemory};
 use crate::middleware::{Batch, BeforeRunError, Middleware, RunView, ToolNext, ToolRequest};
 use crate::note::Note;
-use crate::tool::ToolResult;
+use crate::tool::{ToolFailure, ToolResult};
 use crate::{canonical, text};
 
 /// The layer: from the `threshold`-th equal call of a run on, none is executed.
@@ -115,10 +115,11 @@ impl Middleware for RepeatCall {
             Ok(made) => {
                 let tool = call.name;
                 batch.notes().add(Note::RepeatCallBlocked { tool });
-                ToolResult::error(format!(
+                let text = format!(
                     "this exact call was already made {made} times; use the previous result or change \
                      approach"
-                ))
+                );
+                ToolResult::failed(ToolFailure::RepeatBlocked, text)
             }
             Err(error) => ToolResult::error(format!("the call was not executed: {error}")),
         }

@@ -17,7 +17,7 @@ use crate::model::SystemBlock;
 use crate::note::Note;
 use crate::run::{Todo, TodoStatus};
 use crate::text;
-use crate::tool::{Idempotency, ToolDef, ToolResult, schema};
+use crate::tool::{Idempotency, ToolDef, ToolFailure, ToolResult, schema};
 
 /// The most items of a list.
 pub const MOST_TODOS: usize = 50;
@@ -124,7 +124,10 @@ impl Middleware for TodoList {
 fn write_todos(call: &LayerCall<'_>, memory: &mut RunMemory) -> ToolResult {
     let todos = match read(call.input) {
         Ok(todos) => todos,
-        Err(wrong) => return ToolResult::error(format!("the list was not replaced: {wrong}")),
+        Err(wrong) => {
+            let text = format!("the list was not replaced: {wrong}");
+            return ToolResult::failed(ToolFailure::InvalidArgs, text);
+        }
     };
     let is_last = call.scratch.change(TodoList::NAME, |last: &mut u32| {
         let is_last = call.position >= *last;

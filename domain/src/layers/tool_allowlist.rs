@@ -9,7 +9,7 @@ use crate::memory::RunMemory;
 use crate::middleware::{Batch, Middleware, ModelNext, ToolNext, ToolRequest};
 use crate::model::{ModelCall, ModelFailure, ModelReply};
 use crate::note::Note;
-use crate::tool::ToolResult;
+use crate::tool::{ToolFailure, ToolResult};
 
 /// The tools an agent may call, by their exact names; an empty list is every registered tool and every
 /// layer's.
@@ -66,7 +66,8 @@ impl Middleware for ToolAllowlist {
             layer: Self::NAME,
             tool: call.name.clone(),
         });
-        ToolResult::error(format!("the agent may not call {:?}", call.name))
+        let text = format!("the agent may not call {:?}", call.name);
+        ToolResult::failed(ToolFailure::NotAllowed, text)
     }
 }
 
@@ -142,7 +143,10 @@ mod tests {
 
         assert_eq!(
             result,
-            ToolResult::error(r#"the agent may not call "http_fetch""#)
+            ToolResult::failed(
+                ToolFailure::NotAllowed,
+                r#"the agent may not call "http_fetch""#
+            )
         );
         assert_eq!(
             batch.notes().take(),

@@ -195,6 +195,18 @@ impl Run {
         }
     }
 
+    /// When the claim in force ends unless it is renewed; `None` unless the run is running.
+    #[must_use]
+    pub const fn lease_expires_at(&self) -> Option<Timestamp> {
+        match self.state {
+            RunState::Running { expires_at, .. } => Some(expires_at),
+            RunState::Queued
+            | RunState::Succeeded { .. }
+            | RunState::Failed { .. }
+            | RunState::Cancelled { .. } => None,
+        }
+    }
+
     /// The event that goes with the acceptance of this run, which must be as it was accepted.
     #[must_use]
     pub fn accepted(mut self) -> (Self, Event) {

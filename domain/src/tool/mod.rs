@@ -51,6 +51,73 @@ pub struct ToolResult {
     pub for_user: Option<String>,
     /// Whether the call failed. The model reads it and may try otherwise.
     pub is_error: bool,
+    /// What its failure is called where failures are counted; `None` if it did not fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ToolFailure>,
+}
+
+/// What a failed call is called where failures are counted.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolFailure {
+    /// It did not return in time.
+    Timeout,
+    /// It panicked.
+    Panic,
+    /// There is no such tool.
+    UnknownTool,
+    /// It does not take such arguments.
+    InvalidArgs,
+    /// The tool says so.
+    ToolError,
+    /// The agent may not call it.
+    NotAllowed,
+    /// The run had made the call too often.
+    RepeatBlocked,
+    /// Nobody knows what came of it, or it never began.
+    Interrupted,
+    /// The call was cut off before it was whole.
+    Truncated,
+    /// It was broken off.
+    Cancelled,
+    /// One that a newer build knows.
+    #[serde(other)]
+    Other,
+}
+
+impl ToolFailure {
+    /// Every failure.
+    pub const ALL: [Self; 11] = [
+        Self::Timeout,
+        Self::Panic,
+        Self::UnknownTool,
+        Self::InvalidArgs,
+        Self::ToolError,
+        Self::NotAllowed,
+        Self::RepeatBlocked,
+        Self::Interrupted,
+        Self::Truncated,
+        Self::Cancelled,
+        Self::Other,
+    ];
+
+    /// The word by which it is counted.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Panic => "panic",
+            Self::UnknownTool => "unknown_tool",
+            Self::InvalidArgs => "invalid_args",
+            Self::ToolError => "tool_error",
+            Self::NotAllowed => "not_allowed",
+            Self::RepeatBlocked => "repeat_blocked",
+            Self::Interrupted => "interrupted",
+            Self::Truncated => "truncated",
+            Self::Cancelled => "cancelled",
+            Self::Other => "_OTHER",
+        }
+    }
 }
 
 impl ToolResult {
@@ -61,14 +128,22 @@ impl ToolResult {
             for_llm: text.into(),
             for_user: None,
             is_error: false,
+            failure: None,
         }
     }
 
     /// A failure that the model is told of.
     #[must_use]
     pub fn error(text: impl Into<String>) -> Self {
+        Self::failed(ToolFailure::ToolError, text)
+    }
+
+    /// The same of another kind.
+    #[must_use]
+    pub fn failed(failure: ToolFailure, text: impl Into<String>) -> Self {
         Self {
             is_error: true,
+            failure: Some(failure),
             ..Self::ok(text)
         }
     }

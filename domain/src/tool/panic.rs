@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::ToolResult;
+use super::{ToolFailure, ToolResult};
 
 /// A future that may be polled from any thread.
 pub(crate) type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -28,7 +28,8 @@ pub(crate) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 
 /// What a model is told of a tool that panicked.
 pub(crate) fn panicked(message: &str) -> ToolResult {
-    ToolResult::error(format!("the tool panicked: {message}"))
+    let text = format!("the tool panicked: {message}");
+    ToolResult::failed(ToolFailure::Panic, text)
 }
 
 struct CatchUnwind<'a, T>(Boxed<'a, T>);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::panic::{caught, panicked};
-use super::{Idempotency, Invocation, Tool, ToolDef, ToolResult};
+use super::{Idempotency, Invocation, Tool, ToolDef, ToolFailure, ToolResult};
 use crate::layers;
 
 /// Every tool of the process, in the order of their registration.
@@ -132,6 +132,14 @@ impl View {
         find(&self.tools, name)
     }
 
+    /// What a model is told of the tool of that exact name.
+    #[must_use]
+    pub fn description(&self, name: &str) -> Option<&str> {
+        let mut tools = self.tools.iter().map(|tool| &tool.definition);
+        let definition = tools.find(|definition| definition.name == name)?;
+        Some(&definition.description)
+    }
+
     /// Whether there is a tool of that exact name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
@@ -151,7 +159,8 @@ impl View {
     /// stack of a panic is logged by the process's panic hook.
     pub async fn call(&self, name: &str, invocation: Invocation) -> ToolResult {
         let Some(tool) = self.get(name) else {
-            return ToolResult::error(format!("there is no tool {name:?}"));
+            let text = format!("there is no tool {name:?}");
+            return ToolResult::failed(ToolFailure::UnknownTool, text);
         };
         caught(|| tool.execute(invocation))
             .await
@@ -241,7 +250,8 @@ mod tests {
 
         let result = block_on(view.call("a", invocation()));
 
-        assert_eq!(result, ToolResult::error(r#"there is no tool "a""#));
+        let expected = ToolResult::failed(ToolFailure::UnknownTool, r#"there is no tool "a""#);
+        assert_eq!(result, expected);
     }
 
     #[test]
@@ -254,7 +264,8 @@ mod tests {
 
             let result = block_on(registry.view(&[]).call("panics", invocation()));
 
-            assert_eq!(result, ToolResult::error("the tool panicked: boom"));
+            let expected = ToolResult::failed(ToolFailure::Panic, "the tool panicked: boom");
+            assert_eq!(result, expected);
         }
     }
 

@@ -23,6 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "hango-openai",
         &["hango-domain", "hango-ports", "hango-provider-http"],
     ),
+    ("hango-otel", &["hango-domain", "hango-ports"]),
     ("hango-postgres", &["hango-domain", "hango-ports"]),
     // No adapter by itself: what those share that ask a model over HTTP.
     ("hango-provider-http", &["hango-domain", "hango-ports"]),
@@ -39,6 +40,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "hango-http",
             "hango-memory",
             "hango-openai",
+            "hango-otel",
             "hango-postgres",
             "hango-scripted",
             "hango-sqlite",
@@ -71,6 +73,7 @@ const ADAPTERS: &[&str] = &[
     "hango-http",
     "hango-memory",
     "hango-openai",
+    "hango-otel",
     "hango-postgres",
     "hango-scripted",
     "hango-sqlite",

@@ -39,7 +39,13 @@ fn every_kind() -> Vec<LiveEvent> {
         LiveEvent::Durable(vec![event(1, EventKind::RunQueued)]),
         LiveEvent::Durable(vec![
             event(u64::MAX, EventKind::RunSucceeded),
-            event(2, EventKind::RunStarted),
+            event(
+                2,
+                EventKind::RunStarted {
+                    owner: None,
+                    lease_expires_at: None,
+                },
+            ),
         ]),
         LiveEvent::Durable(Vec::new()),
     ]

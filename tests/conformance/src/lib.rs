@@ -40,6 +40,7 @@ pub mod repeat;
 pub mod retention;
 mod runs;
 pub mod sessions;
+pub mod story;
 pub mod sweep;
 pub mod telemetry;
 pub mod tenancy;
@@ -130,6 +131,11 @@ macro_rules! store_tests {
                 a_cancel_that_was_asked_for_wins_over_the_sweep
                 the_sweep_answers_the_open_calls_of_a_run_that_it_ends
                 the_sweep_leaves_open_the_calls_of_a_run_that_goes_on
+            }
+            story {
+                a_story_has_the_claims_the_ways_back_and_the_turns
+                a_story_is_of_the_run_as_it_is_now
+                who_is_not_there_has_no_story
             }
             retention {
                 any_history_leaves_what_the_rule_keeps

@@ -25,6 +25,7 @@ pub async fn a_live_lease_is_not_taken(fixture: Fixture) {
     let (place, lease) = fixture.running().await;
     let before = fixture.on_record(&place, lease.run).await;
 
+    let expired_at = before.run.lease_expires_at().expect("the run is held");
     fixture.clock.almost(TTL);
     assert_eq!(sweep(&fixture, REQUEST).await, []);
     assert_eq!(fixture.on_record(&place, lease.run).await, before);
@@ -33,6 +34,7 @@ pub async fn a_live_lease_is_not_taken(fixture: Fixture) {
     let taken = sweep(&fixture, REQUEST).await;
     let expected = Reclaimed {
         previous: lease,
+        expired_at,
         resume_turn: 0,
         status: RunStatus::Queued,
         events: fixture

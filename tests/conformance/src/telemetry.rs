@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 use crate::told;
 
+mod facts;
+
 /// One of every kind, with values at the edges of what they can be.
 fn every_kind() -> Vec<Observation> {
     let lease = Lease {
@@ -60,7 +62,11 @@ fn every_kind() -> Vec<Observation> {
         context: Arc::clone(&context),
         note,
     });
-    let ended = |status| Observation::RunEnded { lease, status };
+    let ended = |status| Observation::RunEnded {
+        run: lease.run,
+        status,
+        end: None,
+    };
     let mut kinds = vec![
         Observation::ClaimWon {
             lease,
@@ -93,12 +99,14 @@ fn every_kind() -> Vec<Observation> {
             tool: "\u{0}\u{1f600}".to_owned(),
             took: Duration::MAX,
             is_error: true,
+            facts: None,
         },
         ended(RunStatus::Succeeded),
         ended(RunStatus::Failed),
         ended(RunStatus::Cancelled),
     ];
     kinds.extend(noted);
+    kinds.extend(facts::every_kind(&context));
     kinds
 }
 

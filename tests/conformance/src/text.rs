@@ -77,6 +77,7 @@ pub async fn the_null_character_of_a_tool_is_replaced(fixture: Fixture) {
         for_llm: text.to_owned(),
         for_user: Some(text.to_owned()),
         is_error: false,
+        failure: None,
     };
     boundary.results[0].result = result("a\0b");
     boundary.message.content = vec![Block::ToolResult {

@@ -2,6 +2,7 @@
 //! client, and a checker that compares all of them with what hango says.
 
 pub(crate) mod api;
+pub(crate) mod collector;
 pub(crate) mod gate;
 pub(crate) mod hango;
 pub(crate) mod history;

@@ -22,7 +22,7 @@ use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::oneshot;
@@ -259,6 +259,10 @@ impl RunStore for Remote {
         limit: u32,
     ) -> Answered<Option<Vec<Event>>> {
         self.inner().events(seen, run, after, limit).await
+    }
+
+    async fn story(&self, run: RunId) -> Answered<Option<Story>> {
+        self.inner().story(run).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Answered<Vec<Claimed>> {

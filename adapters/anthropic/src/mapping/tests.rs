@@ -34,11 +34,34 @@ fn events_of_text(payloads: &[&str]) -> Result<Vec<StreamEvent>, ModelFailure> {
     let mut out = Vec::new();
     for payload in payloads {
         if mapping.event(&event(None, payload), &mut out)? == Flow::Done {
-            return Ok(out);
+            return Ok(unnamed(out));
         }
     }
     mapping.closed(&mut out);
-    Ok(out)
+    Ok(unnamed(out))
+}
+
+/// What is said, without what the answer is called: that has a test of its own.
+fn unnamed(mut events: Vec<StreamEvent>) -> Vec<StreamEvent> {
+    events.retain(|event| !matches!(event, StreamEvent::Named(_)));
+    events
+}
+
+/// What the answer is called.
+fn names(payloads: &[Value]) -> AnswerNames {
+    let mut mapping = mapping();
+    let (mut out, mut names) = (Vec::new(), AnswerNames::default());
+    for payload in payloads {
+        let data = payload.to_string();
+        let event = Event { name: None, data };
+        mapping.event(&event, &mut out).expect("an answer");
+    }
+    for event in out {
+        if let StreamEvent::Named(more) = event {
+            names.add(more);
+        }
+    }
+    names
 }
 
 /// The whole answer at the end of the stream.
@@ -319,4 +342,19 @@ fn a31_and_a32_frames_of_no_use_say_nothing() {
         reply.map(|reply| reply.content),
         Ok(vec![Block::text("Hi")])
     );
+}
+
+#[test]
+fn an_answer_is_called_as_its_server_calls_it() {
+    let message = json!({"id": "msg_1", "model": "claude-x", "content": []});
+    let start = json!({"type": "message_start", "message": message});
+
+    let named = names(&[start, stop("end_turn"), done()]);
+
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(named.id, text("msg_1"));
+    assert_eq!(named.model, text("claude-x"));
+    assert_eq!(named.finish_reason, text("end_turn"));
+    let odd = json!({"type": "message_start", "message": {"id": 7, "model": null}});
+    assert_eq!(names(&[odd]), AnswerNames::default());
 }

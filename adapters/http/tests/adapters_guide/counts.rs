@@ -56,7 +56,13 @@ impl Telemetry for Counts {
                 add(&self.tool_errors, *is_error);
             }
             Observation::RunEnded { .. } => add(&self.runs_ended, true),
-            Observation::ClaimLost { .. } | Observation::Noted { .. } => {}
+            Observation::ClaimLost { .. }
+            | Observation::HooksRan(_)
+            | Observation::Noted { .. }
+            | Observation::ModelTried(_)
+            | Observation::ToolSettled(_)
+            | Observation::TurnEnded(_)
+            | Observation::RequestServed(_) => {}
         }
         self.next.observe(what);
     }

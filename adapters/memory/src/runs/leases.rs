@@ -93,10 +93,12 @@ impl State {
             closing: None,
         });
         let row = self.session_of_mut(id)?;
-        let previous = row.runs.get(&id)?.run.lease()?;
+        let before = &row.runs.get(&id)?.run;
+        let (previous, expired_at) = (before.lease()?, before.lease_expires_at()?);
         let applied = row.change(id, change, now)?.ok()?;
         Some(Reclaimed {
             previous,
+            expired_at,
             resume_turn: applied.run.progress.resume_turn,
             status: applied.run.state.status(),
             events: applied.events,

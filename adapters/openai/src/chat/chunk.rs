@@ -12,6 +12,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::conversation::Usage;
+use hango_domain::model::AnswerNames;
 use hango_provider_http::error_of;
 use serde::de::{self, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,10 @@ const BEGINNING: usize = 2 << 10;
 pub(crate) struct Chunk<'a> {
     #[serde(borrow)]
     pub(crate) choices: Option<Few<Choice<'a>>>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -129,6 +134,20 @@ pub(crate) struct Detail {
 }
 
 impl Chunk<'_> {
+    /// What the server calls the answer; `None` where it says nothing.
+    pub(crate) fn names(&self) -> Option<AnswerNames> {
+        let text = |json: Option<&RawValue>| {
+            let text: Option<String> = serde_json::from_str(json?.get()).ok();
+            text.filter(|text| !text.is_empty())
+        };
+        let (id, model) = (text(self.id), text(self.model));
+        (id.is_some() || model.is_some()).then_some(AnswerNames {
+            id,
+            model,
+            finish_reason: None,
+        })
+    }
+
     /// The error that the chunk reports, if it reports one; `json` is its text.
     pub(crate) fn error(&self, json: &str) -> Option<Value> {
         if self

@@ -7,7 +7,7 @@
 //! * An error in the stream is the failure that the same error would be as an HTTP status.
 
 use hango_domain::conversation::{ProviderData, StopReason};
-use hango_domain::model::{ModelFailure, ModelFailureKind, Stop, StreamEvent};
+use hango_domain::model::{AnswerNames, ModelFailure, ModelFailureKind, Stop, StreamEvent};
 use hango_provider_http::{Dialect, Event, Flow, Origin};
 use serde_json::json;
 
@@ -30,6 +30,7 @@ pub(crate) struct Mapping {
     /// Whether the last that was said is marked as a thought.
     thought: bool,
     refused: bool,
+    named: bool,
     output_tokens: u64,
     stop: Option<Stop>,
     /// A finish reason that nobody knows.
@@ -84,6 +85,7 @@ impl Mapping {
             asked,
             thought: false,
             refused: false,
+            named: false,
             output_tokens: 0,
             stop: None,
             unknown: None,
@@ -101,6 +103,13 @@ impl Mapping {
         })?;
         if let Some(payload) = chunk.error(json) {
             return Err(self.origin.reported(&payload));
+        }
+        // Every chunk repeats them.
+        if !self.named
+            && let Some(names) = chunk.names()
+        {
+            self.named = true;
+            out.push(StreamEvent::Named(names));
         }
         let usage = chunk.usage();
         for choice in Few::all(chunk.choices) {
@@ -228,6 +237,10 @@ impl Mapping {
     }
 
     fn finish(&mut self, reason: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
+        out.push(StreamEvent::Named(AnswerNames {
+            finish_reason: Some(reason.to_owned()),
+            ..AnswerNames::default()
+        }));
         match finish(reason) {
             Finish::Stop(Stop::Answer(StopReason::EndTurn)) if self.refused => {
                 self.stop(Stop::Answer(StopReason::Refusal), out);

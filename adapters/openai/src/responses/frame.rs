@@ -13,6 +13,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hango_domain::json;
+use hango_domain::model::AnswerNames;
 use serde::de::{Error, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -117,6 +118,10 @@ pub(crate) struct Response<'a> {
     #[serde(borrow)]
     error: Option<&'a RawValue>,
     incomplete_details: Option<IncompleteDetails>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
     #[serde(borrow)]
     usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -287,6 +292,18 @@ impl<'a> Response<'a> {
         let details = self.incomplete_details.as_ref();
         let reason = details.and_then(|details| details.reason.as_deref());
         reason.unwrap_or("incomplete")
+    }
+
+    /// What the server calls it.
+    pub(crate) fn names(&self) -> AnswerNames {
+        let text = |json: Option<&RawValue>| serde_json::from_str(json?.get()).ok();
+        let details = self.incomplete_details.as_ref();
+        let reason = details.and_then(|details| details.reason.clone());
+        AnswerNames {
+            id: text(self.id),
+            model: text(self.model),
+            finish_reason: reason.or_else(|| self.status.clone()),
+        }
     }
 
     /// What it cost, as the server tells it.

@@ -6,7 +6,7 @@
 //! * An error in the stream is the failure that the same error would be as an HTTP status.
 
 use hango_domain::conversation::{StopReason, Usage};
-use hango_domain::model::{ModelFailure, Stop, StreamEvent};
+use hango_domain::model::{AnswerNames, ModelFailure, Stop, StreamEvent};
 use hango_provider_http::{Dialect, Event, Flow, Origin};
 use serde_json::Value;
 
@@ -84,6 +84,10 @@ impl Mapping {
         response: &Response<'_>,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Wrong> {
+        let names = response.names();
+        if names != AnswerNames::default() {
+            out.push(StreamEvent::Named(names));
+        }
         if let Some(wire) = response.usage() {
             out.push(StreamEvent::Usage(usage(&wire)));
         }

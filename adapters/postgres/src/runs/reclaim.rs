@@ -64,7 +64,7 @@ pub(super) async fn reclaim(
     let mut writes = Writes::new(now);
     let mut reclaimed = Vec::with_capacity(silent.len());
     for Loaded { run, line, .. } in silent {
-        let Some(previous) = run.lease() else {
+        let (Some(previous), Some(expired_at)) = (run.lease(), run.lease_expires_at()) else {
             continue;
         };
         let mut change = Change::Reclaim(Reclaim {
@@ -85,6 +85,7 @@ pub(super) async fn reclaim(
         };
         reclaimed.push(Reclaimed {
             previous,
+            expired_at,
             resume_turn: applied.run.progress.resume_turn,
             status: applied.run.state.status(),
             events: applied.events,

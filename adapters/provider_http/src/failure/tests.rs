@@ -251,6 +251,7 @@ fn a_page_for_people_is_not_quoted() {
     assert_eq!(
         failure,
         ModelFailure::new(Unavailable, "provider local answered 502")
+            .caused_by(FailureCause::Status(502))
     );
 }
 

@@ -83,6 +83,12 @@ fn failed(kind: ModelFailureKind, message: &str) -> Result<StreamEvent, ModelFai
     Err(ModelFailure::new(kind, format!("provider local {message}")))
 }
 
+/// Nothing came in time.
+fn silent() -> Result<StreamEvent, ModelFailure> {
+    let failed = failed(ModelFailureKind::Unavailable, "fell silent");
+    failed.map_err(|failure| failure.caused_by(FailureCause::Timeout))
+}
+
 /// A body of `pieces`, a wait in seconds before each; then nothing more, and no end.
 fn slowly(pieces: &[(u64, &'static str)]) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
     let pieces = pieces.to_vec();
@@ -216,10 +222,7 @@ async fn t14_silence_ends_the_answer_after_the_idle_timeout() {
 
     let answer: Vec<_> = read(slowly(&[(110, HI), (59, HI)])).collect().await;
 
-    assert_eq!(
-        answer[2..],
-        [failed(ModelFailureKind::Unavailable, "fell silent")]
-    );
+    assert_eq!(answer[2..], [silent()]);
     assert_eq!(begin.elapsed().as_secs(), 110 + 59 + 60);
 }
 
@@ -234,10 +237,7 @@ async fn the_first_byte_has_a_time_of_its_own() {
 
     let answer: Vec<_> = read(slowly(&[(121, HI)])).collect().await;
 
-    assert_eq!(
-        answer,
-        [failed(ModelFailureKind::Unavailable, "fell silent")]
-    );
+    assert_eq!(answer, [silent()]);
     assert_eq!(begin.elapsed(), 2 * IDLE);
 }
 
@@ -249,9 +249,6 @@ async fn t5_comments_keep_a_stream_alive_for_three_idle_timeouts() {
         .collect()
         .await;
 
-    assert_eq!(
-        answer,
-        [failed(ModelFailureKind::Unavailable, "fell silent")]
-    );
+    assert_eq!(answer, [silent()]);
     assert_eq!(begin.elapsed(), 3 * IDLE);
 }

@@ -132,6 +132,7 @@ pub(crate) async fn reclaim(
         let Some(loaded) = table::load_or_aside(conn, previous.run, aside, what).await? else {
             continue;
         };
+        let expired_at = loaded.run.lease_expires_at().unwrap_or(now);
         let change = Change::Reclaim(Reclaim {
             max_stalled: request.max_stalled,
             expired_only: request.expired_only,
@@ -141,6 +142,7 @@ pub(crate) async fn reclaim(
         let run = applied.run;
         reclaimed.push(Reclaimed {
             previous,
+            expired_at,
             resume_turn: run.progress.resume_turn,
             status: run.state.status(),
             events: applied.events,

@@ -6,7 +6,7 @@ use hango_domain::agent::AgentSnapshot;
 use hango_domain::event::Event;
 use hango_domain::run::{Run, RunStatus};
 use hango_ports::page::{Page, PageRequest};
-use hango_ports::run_store::RunFilter;
+use hango_ports::run_store::{MAX_LIFE, RunFilter, Story, is_of_life};
 use sqlx::sqlite::{SqliteExecutor, SqlitePool, SqliteRow};
 use sqlx::types::Json;
 
@@ -153,4 +153,38 @@ pub(crate) async fn agent_snapshot<'e>(
         .fetch_one(executor)
         .await?;
     rows::agent_snapshot(&row)
+}
+
+/// What is told of a run that nobody holds.
+pub(crate) async fn story(readers: &SqlitePool, run: RunId) -> Result<Option<Story>, Error> {
+    let mut conn = readers.acquire().await?;
+    let row = sqlx::query(concat!(
+        "select ",
+        run_columns!(),
+        " from runs r where r.id = ?"
+    ))
+    .bind(run.to_string())
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let told = sqlx::query(
+        "select run_id, n, turn, attempt, at, version, kind from events
+         where run_id = ?1
+           and kind ->> 'type' in ('run.started', 'run.requeued', 'turn.started')
+         order by n desc
+         limit ?2",
+    )
+    .bind(run.to_string())
+    .bind(i64::try_from(MAX_LIFE).unwrap_or(i64::MAX))
+    .fetch_all(&mut *conn)
+    .await?;
+    let mut life = rows::all(&told, rows::event)?;
+    // What a newer build told under these names is not of this life's format.
+    life.retain(|event| is_of_life(&event.kind));
+    life.reverse();
+    Ok(Some(Story {
+        run: rows::run(&row)?.whole()?,
+        agent: agent_snapshot(&mut *conn, run).await?,
+        life,
+    }))
 }

@@ -1,7 +1,7 @@
 //! What a service's answer means.
 
 use hango_domain::text::mend_json;
-use hango_domain::tool::ToolResult;
+use hango_domain::tool::{ToolFailure, ToolResult};
 use reqwest::Response;
 use serde::Deserialize;
 
@@ -80,6 +80,7 @@ fn success(body: &Body, max_bytes: usize) -> ToolResult {
             for_llm,
             for_user,
             is_error,
+            failure: is_error.then_some(ToolFailure::ToolError),
         };
     }
     if body.bytes.len() <= max_bytes {
@@ -130,6 +131,7 @@ mod tests {
             for_llm: long,
             for_user: Some("short".to_owned()),
             is_error: true,
+            failure: Some(ToolFailure::ToolError),
         };
         assert_eq!(result, expected);
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use hango_domain::tool::ToolResult;
+use hango_domain::tool::{ToolFailure, ToolResult};
 use hango_tools::HttpFetch;
 use hango_tools::outbound::Outbound;
 use serde_json::json;
@@ -42,7 +42,12 @@ fn cut(body: &str) -> ToolResult {
 }
 
 fn error(word: &str) -> ToolResult {
-    ToolResult::error(word)
+    let failure = if word == "timeout" {
+        ToolFailure::Timeout
+    } else {
+        ToolFailure::ToolError
+    };
+    ToolResult::failed(failure, word)
 }
 
 #[tokio::test]

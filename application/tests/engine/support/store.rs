@@ -17,7 +17,7 @@ use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
     Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Written,
+    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::Semaphore;
@@ -190,6 +190,10 @@ impl RunStore for Faulty {
         limit: u32,
     ) -> Result<Option<Vec<Event>>, RunStoreError> {
         self.inner.events(seen, run, after, limit).await
+    }
+
+    async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
+        self.inner.story(run).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {

@@ -6,6 +6,7 @@ use crate::chain::Chain;
 use crate::fixtures::{context, tool_call};
 use crate::middleware::MockToolHandler;
 use crate::note::Notes;
+use crate::tool::ToolFailure;
 use crate::tool::View;
 use std::sync::Arc;
 
@@ -61,9 +62,10 @@ fn the_third_call_is_answered_with_a_nudge_and_not_executed() {
         .collect();
 
     let nudge = |made| {
-        ToolResult::error(format!(
+        let text = format!(
             "this exact call was already made {made} times; use the previous result or change approach"
-        ))
+        );
+        ToolResult::failed(ToolFailure::RepeatBlocked, text)
     };
     let done = ToolResult::ok("done");
     assert_eq!(results, [done.clone(), done, nudge(2), nudge(3)]);

@@ -29,11 +29,12 @@ impl Next {
         self.run.attempt += 1;
         self.run.started_at.get_or_insert(self.now);
         self.run.available_at = None;
-        self.run.state = RunState::Running {
-            owner,
-            expires_at: self.now.plus(ttl),
-        };
-        self.tell(EventKind::RunStarted);
+        let expires_at = self.now.plus(ttl);
+        self.run.state = RunState::Running { owner, expires_at };
+        self.tell(EventKind::RunStarted {
+            owner: Some(owner),
+            lease_expires_at: Some(expires_at),
+        });
         if first {
             self.tell(EventKind::MessageCompleted {
                 message_id: self.run.input_message_id,

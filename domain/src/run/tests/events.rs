@@ -42,11 +42,15 @@ fn the_first_claim_tells_of_the_start_the_input_and_the_turn() {
         kind,
     };
 
+    let started = EventKind::RunStarted {
+        owner: claimed.run.lease().map(|lease| lease.owner),
+        lease_expires_at: claimed.run.lease_expires_at(),
+    };
     let message_id = message_id(100);
     assert_eq!(
         claimed.events,
         [
-            event(2, 0, EventKind::RunStarted),
+            event(2, 0, started),
             event(3, 0, EventKind::MessageCompleted { message_id }),
             event(4, 1, EventKind::TurnStarted),
         ]

@@ -206,15 +206,18 @@ impl<'a> Replay<'a> {
             expired_only,
         };
         let taken = self.fixture.stores.runs.reclaim(request).await;
-        let previous = self.model.run.lease();
+        let run = &self.model.run;
+        let previous = run.lease().zip(run.lease_expires_at());
         let change = Change::Reclaim(Reclaim {
             max_stalled: MAX_STALLED,
             expired_only,
             closing: None,
         });
         let expected = self.model.apply(change, self.fixture.now()).ok();
-        let expected = previous.zip(expected).map(|(previous, applied)| Reclaimed {
+        let expected = previous.zip(expected);
+        let expected = expected.map(|((previous, expired_at), applied)| Reclaimed {
             previous,
+            expired_at,
             resume_turn: applied.run.progress.resume_turn,
             status: applied.run.state.status(),
             events: applied.events,

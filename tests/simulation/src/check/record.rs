@@ -57,7 +57,7 @@ impl History {
         self.unless(last && count(EventKind::is_terminal) == 1, || {
             format!("{id} has no one end")
         });
-        let starts = count(|it| *it == EventKind::RunStarted);
+        let starts = count(|it| matches!(it, EventKind::RunStarted { .. }));
         self.unless(starts == run.attempt as usize, || {
             format!("{id}: {starts} starts")
         });

@@ -53,7 +53,30 @@ fn events_asked(asked: Asked, payloads: &[&str]) -> Result<Vec<StreamEvent>, Mod
     for payload in payloads {
         mapping.event(&event(payload), &mut out)?;
     }
-    Ok(out)
+    Ok(unnamed(out))
+}
+
+/// What is said, without what the answer is called: that has a test of its own.
+fn unnamed(mut events: Vec<StreamEvent>) -> Vec<StreamEvent> {
+    events.retain(|event| !matches!(event, StreamEvent::Named(_)));
+    events
+}
+
+/// What the answer is called.
+fn names(payloads: &[Value]) -> AnswerNames {
+    let mut mapping = Mapping::new(origin(), asked());
+    let (mut out, mut names) = (Vec::new(), AnswerNames::default());
+    for payload in payloads {
+        let data = payload.to_string();
+        let event = Event { name: None, data };
+        mapping.event(&event, &mut out).expect("an answer");
+    }
+    for event in out {
+        if let StreamEvent::Named(more) = event {
+            names.add(more);
+        }
+    }
+    names
 }
 
 /// The whole answer, after `[DONE]`.
@@ -437,4 +460,22 @@ fn o23_a_reason_that_nobody_knows_is_one_when_the_file_ends() {
 
     assert_eq!(read, [Ok(Flow::More), Ok(Flow::More)]);
     assert_eq!(events.last(), Some(&stop(StopReason::EndTurn)));
+}
+
+#[test]
+fn an_answer_is_called_as_its_server_calls_it() {
+    let mut last = finish("tool_calls");
+    last["id"] = json!("chatcmpl-1");
+    last["model"] = json!("gpt-x");
+
+    let named = names(&[json!({"id": "", "model": ""}), last]);
+
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(named.id, text("chatcmpl-1"));
+    assert_eq!(named.model, text("gpt-x"));
+    assert_eq!(named.finish_reason, text("tool_calls"));
+    assert_eq!(
+        names(&[json!({"id": 7, "model": null})]),
+        AnswerNames::default()
+    );
 }

@@ -30,7 +30,30 @@ fn events(payloads: &[Value]) -> Result<Vec<StreamEvent>, ModelFailure> {
         }
     }
     mapping.closed(&mut out);
-    Ok(out)
+    Ok(unnamed(out))
+}
+
+/// What is said, without what the answer is called: that has a test of its own.
+fn unnamed(mut events: Vec<StreamEvent>) -> Vec<StreamEvent> {
+    events.retain(|event| !matches!(event, StreamEvent::Named(_)));
+    events
+}
+
+/// What the answer is called.
+fn names(payloads: &[Value]) -> AnswerNames {
+    let mut mapping = Mapping::new(Origin::named("local"), "m");
+    let (mut out, mut names) = (Vec::new(), AnswerNames::default());
+    for payload in payloads {
+        let data = payload.to_string();
+        let event = Event { name: None, data };
+        mapping.event(&event, &mut out).expect("an answer");
+    }
+    for event in out {
+        if let StreamEvent::Named(more) = event {
+            names.add(more);
+        }
+    }
+    names
 }
 
 /// The whole answer.
@@ -331,4 +354,17 @@ fn what_a_message_has_beside_its_text_is_attached() {
         "annotations": citation,
     });
     assert_eq!(provider_data.as_ref(), Some(&own(expected)));
+}
+
+#[test]
+fn an_answer_is_called_as_its_server_calls_it() {
+    let response = json!({"id": "resp_1", "model": "gpt-x", "status": "completed", "output": []});
+    let last = json!({"type": "response.completed", "response": response});
+
+    let named = names(&[last]);
+
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(named.id, text("resp_1"));
+    assert_eq!(named.model, text("gpt-x"));
+    assert_eq!(named.finish_reason, text("completed"));
 }

@@ -142,6 +142,7 @@ impl Mocks {
                 trace: run.trace.clone(),
             },
             notes: Notes::default(),
+            account: None,
         };
         let mut ids = 0;
         let agent = AgentLoop::new(Start {

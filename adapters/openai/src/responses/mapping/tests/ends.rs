@@ -1,5 +1,7 @@
 //! How an answer ends: well, cut off, failed, or not at all.
 
+use hango_domain::model::FailureCause;
+
 use super::*;
 
 fn spoken() -> Vec<Value> {
@@ -124,6 +126,7 @@ fn r3_and_r4_an_error_ends_the_answer_by_its_code() {
 
             let expected = ModelFailure {
                 retry_after: wait,
+                cause: FailureCause::Other,
                 ..ModelFailure::new(kind, format!("provider local reported an error: {words}"))
             };
             assert_eq!(failure, expected, "{last}");
