@@ -100,6 +100,48 @@ pub enum Observation {
     RequestServed(Box<RequestServed>),
 }
 
+impl Observation {
+    /// It as it is told to who wants no facts; `None` if it is nothing else.
+    #[must_use]
+    pub fn without_facts(&self) -> Option<Self> {
+        Some(match self {
+            Self::HooksRan(_)
+            | Self::ModelTried(_)
+            | Self::ToolSettled(_)
+            | Self::TurnEnded(_)
+            | Self::RequestServed(_) => return None,
+            Self::ToolCalled {
+                context,
+                tool,
+                took,
+                is_error,
+                facts: _,
+            } => Self::ToolCalled {
+                context: Arc::clone(context),
+                tool: tool.clone(),
+                took: *took,
+                is_error: *is_error,
+                facts: None,
+            },
+            Self::RunEnded {
+                run,
+                status,
+                end: _,
+            } => Self::RunEnded {
+                run: *run,
+                status: *status,
+                end: None,
+            },
+            Self::ClaimWon { .. }
+            | Self::ClaimLost { .. }
+            | Self::Reclaimed { .. }
+            | Self::LeaseLost { .. }
+            | Self::Noted { .. }
+            | Self::ModelCalled { .. } => self.clone(),
+        })
+    }
+}
+
 /// A try of a model call that brought no answer. It holds no content.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FailedTry {
@@ -156,7 +198,7 @@ pub trait Telemetry: Send + Sync {
     }
 }
 
-/// Tells two of everything.
+/// Tells two of everything that they want to know.
 pub struct Both<A, B>(pub A, pub B);
 
 impl<A, B> Telemetry for Both<A, B>
@@ -165,8 +207,16 @@ where
     B: Telemetry,
 {
     fn observe(&self, what: Observation) {
-        self.0.observe(what.clone());
-        self.1.observe(what);
+        if self.0.wants().facts {
+            self.0.observe(what.clone());
+        } else if let Some(first) = what.without_facts() {
+            self.0.observe(first);
+        }
+        if self.1.wants().facts {
+            self.1.observe(what);
+        } else if let Some(second) = what.without_facts() {
+            self.1.observe(second);
+        }
     }
 
     fn wants(&self) -> Wants {

@@ -115,7 +115,7 @@ async fn a_run_whose_process_is_killed_is_one_trace_with_one_root(kind: Kind) {
     }
 
     // It links to the request that created it, which is a trace of its own.
-    let created = "POST /v1/sessions/{session_id}/runs";
+    let created = "POST /v1/sessions/{session}/runs";
     let request = until("the request is told of", async || {
         named(&collector.spans(), created)
             .first()

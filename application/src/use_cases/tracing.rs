@@ -55,6 +55,12 @@ impl UseCases {
         })
     }
 
+    /// Whether somebody wants to know of requests.
+    #[must_use]
+    pub fn is_observed(&self) -> bool {
+        self.telemetry.wants().facts
+    }
+
     /// The present moment, by the clock that people have.
     #[must_use]
     pub fn now(&self) -> Timestamp {

@@ -22,5 +22,6 @@ mod serving;
 mod sessions;
 mod support;
 mod tenancy;
+mod traces;
 mod usage;
 mod users;

@@ -111,10 +111,22 @@ impl Server {
 
     /// With other stores in the place of some.
     pub(crate) async fn over(with: impl FnOnce(Stores) -> Stores) -> Self {
+        Self::of(with, |use_cases| use_cases).await
+    }
+
+    /// Observed by somebody.
+    pub(crate) async fn observed(by: impl FnOnce(UseCases) -> UseCases) -> Self {
+        Self::of(|stores| stores, by).await
+    }
+
+    async fn of(
+        with: impl FnOnce(Stores) -> Stores,
+        observed: impl FnOnce(UseCases) -> UseCases,
+    ) -> Self {
         let clock = Arc::new(ManualClock::default());
         let stores = with(Arc::new(MemoryStore::new(clock.clone())).stores());
         let live = Arc::new(LiveEvents::default());
-        let use_cases = Arc::new(UseCases::new(
+        let use_cases = UseCases::new(
             stores.clone(),
             Arc::new(SequentialIds::default()),
             clock.clone(),
@@ -130,7 +142,8 @@ impl Server {
                 },
                 repeat_call_threshold: 3,
             },
-        ));
+        );
+        let use_cases = Arc::new(observed(use_cases));
         let readiness = Arc::new(Readiness::new(stores.health.clone()));
         readiness.start();
         let router = hango_http::router(Api {

@@ -3,8 +3,8 @@
 use hango_domain::Timestamp;
 use hango_domain::conversation::StopReason;
 use hango_domain::note::Note;
-use hango_domain::run::RunStatus;
-use hango_ports::telemetry::{ErrorType, Interval, Life, RunEnd};
+use hango_domain::run::{RunErrorCode, RunStatus};
+use hango_ports::telemetry::{Interval, Life, RunEnd};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{Event, Link, SpanContext, TraceFlags, TraceState};
 
@@ -22,7 +22,10 @@ pub(super) fn draft(end: &RunEnd) -> Draft {
         ended: end.ended_at,
     };
     let error = match end.status {
-        RunStatus::Failed => Some(end.error.clone().unwrap_or(ErrorType::OTHER)),
+        RunStatus::Failed => {
+            let error = end.error.clone();
+            Some(error.unwrap_or_else(|| RunErrorCode::Internal.into()))
+        }
         RunStatus::Queued | RunStatus::Running | RunStatus::Succeeded | RunStatus::Cancelled => {
             None
         }

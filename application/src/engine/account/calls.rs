@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use hango_domain::conversation::StopReason;
+use hango_domain::Timestamp;
+use hango_domain::conversation::Usage;
 use hango_domain::journal::CallResult;
 use hango_domain::middleware::ToolRequest;
-use hango_domain::model::CallContext;
-use hango_domain::model::{AnswerNames, ModelCall, ModelFailure, ModelReply, StreamEvent};
+use hango_domain::model::{
+    AnswerNames, CallContext, ModelCall, ModelFailure, ModelReply, StreamEvent,
+};
 use hango_domain::run::Change;
 use hango_domain::tool::{ToolFailure, ToolResult};
 use hango_ports::Provider;
@@ -26,7 +28,6 @@ pub(in crate::engine) struct Asking {
 /// A tool call while it is made.
 pub(in crate::engine) struct Calling {
     account: Arc<Account>,
-    position: u32,
     /// Taken when it is told.
     made: Option<Box<ToolFacts>>,
 }
@@ -62,7 +63,7 @@ impl Account {
             temperature: call.temperature,
             names: AnswerNames::default(),
             stop_reason: None,
-            usage: hango_domain::conversation::Usage::default(),
+            usage: Usage::default(),
             first_chunk: None,
             error: None,
             content,
@@ -106,7 +107,6 @@ impl Account {
         };
         Calling {
             account: Arc::clone(self),
-            position: call.position,
             made: Some(Box::new(made)),
         }
     }
@@ -137,7 +137,7 @@ impl Account {
         turn.unwrap_or(self.claimed.progress.begun_turn)
     }
 
-    fn unmade(&self, turn: u32, call: &CallResult, now: hango_domain::Timestamp) -> ToolFacts {
+    fn unmade(&self, turn: u32, call: &CallResult, now: Timestamp) -> ToolFacts {
         let run = &self.claimed;
         ToolFacts {
             about: Arc::clone(&self.about),
@@ -215,7 +215,6 @@ impl Drop for Asking {
     fn drop(&mut self) {
         if let Some(mut made) = self.made.take() {
             made.error = Some(broken_off());
-            made.stop_reason = None::<StopReason>;
             self.tell(made);
         }
     }
@@ -249,7 +248,6 @@ impl Drop for Calling {
             made.failure = Some(ToolFailure::Cancelled);
             if let Some(turn) = &mut self.account.lock().turn {
                 turn.error = Some(ErrorType::CANCELLED);
-                debug_assert!(turn.told.contains(&self.position));
             }
             let told = Observation::ToolSettled(made);
             self.account.telemetry.observe(told);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hango_domain::Timestamp;
 use hango_domain::conversation::{Block, StopReason};
 use hango_domain::event::{Event, EventKind};
-use hango_domain::run::{Change, Outcome, RunStatus};
+use hango_domain::run::{AfterTurn, Boundary, Change, Outcome, RunStatus};
 use hango_ports::telemetry::{ErrorType, Life, RunContent, RunEnd};
 
 use super::Account;
@@ -46,7 +46,12 @@ impl Ending {
                     ..nothing
                 })
             }
-            Change::GiveBack(_) => Some(nothing),
+            // Both end a run whose cancel was asked for.
+            Change::GiveBack(_)
+            | Change::CompleteTurn(Boundary {
+                then: AfterTurn::GiveBack(_),
+                ..
+            }) => Some(nothing),
             _ => None,
         }
     }
