@@ -36,12 +36,12 @@ pub(super) fn every_kind(context: &Arc<CallContext>) -> Vec<Observation> {
         notes: Vec::new(),
     };
     let whole = Observation::TurnEnded(Box::new(turn.clone()));
-    turn.notes = vec![(END, Note::StateMissing { layer }); 4096];
+    turn.notes = vec![(END, Note::StateMissing { layer }); 256];
     vec![
         Observation::HooksRan(Box::new(HooksRan {
             about: Arc::clone(about),
             took: ALWAYS,
-            hooks: vec![(layer, ALWAYS); 64],
+            hooks: vec![(layer, ALWAYS); 8],
         })),
         Observation::ModelTried(Box::new(model_try(about, context))),
         Observation::ToolCalled {
@@ -80,7 +80,7 @@ fn about(context: &CallContext) -> RunFacts {
         run: context.run,
         tenant: context.tenant,
         agent: context.agent,
-        agent_name: "\u{0}\n".repeat(4096),
+        agent_name: "\u{0}\n".repeat(64),
         agent_slug: String::new(),
         session: context.session,
         created_by: UserId(Uuid::max()),
@@ -91,7 +91,7 @@ fn about(context: &CallContext) -> RunFacts {
 }
 
 fn model_try(about: &Arc<RunFacts>, context: &Arc<CallContext>) -> ModelTry {
-    let said = vec![Block::text("\u{0}\u{1f600}".repeat(1 << 16))];
+    let said = vec![Block::text("\u{0}\u{1f600}".repeat(1 << 8))];
     ModelTry {
         about: Arc::clone(about),
         context: Arc::clone(context),
@@ -130,7 +130,7 @@ fn model_try(about: &Arc<RunFacts>, context: &Arc<CallContext>) -> ModelTry {
                     partial: true,
                     created_at: END,
                 };
-                64
+                4
             ]),
             tools: vec![ToolDef {
                 name: String::new(),
@@ -149,12 +149,12 @@ fn tool(about: &Arc<RunFacts>, context: &Arc<CallContext>) -> ToolFacts {
         took: ALWAYS,
         tool: "\u{0}".to_owned(),
         tool_use_id: String::new(),
-        description: Some("d".repeat(1 << 20)),
+        description: Some("d".repeat(1 << 10)),
         executed: true,
         failure: Some(ToolFailure::Other),
         content: Some(ToolContent {
-            arguments: Map::from_iter([(String::new(), json!(vec!["a"; 1 << 16]))]),
-            result: ToolResult::ok("r".repeat(1 << 20)),
+            arguments: Map::from_iter([(String::new(), json!(vec!["a"; 64]))]),
+            result: ToolResult::ok("r".repeat(1 << 10)),
         }),
     }
 }
@@ -171,7 +171,7 @@ fn ended(about: &Arc<RunFacts>) -> Observation {
             resume_turn: u32::MAX,
             attempt: u32::MAX,
         },
-        Life::Layers(vec!["todo"; 1000]),
+        Life::Layers(vec!["todo"; 64]),
         Life::Noted(Note::StateMissing { layer: "todo" }),
     ];
     Observation::RunEnded {
