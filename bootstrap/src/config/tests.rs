@@ -246,10 +246,7 @@ fn there_is_no_limit_of_rates_unless_one_is_set() {
 fn what_opentelemetry_says_is_read_from_its_own_variables() {
     let config = loaded(
         &[
-            (
-                "OTEL_EXPORTER_OTLP_ENDPOINT",
-                "http://me:canary@127.0.0.1:4318",
-            ),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=canary"),
             ("OTEL_TRACES_SAMPLER", "traceidratio"),
             ("OTEL_TRACES_SAMPLER_ARG", "0"),
@@ -260,7 +257,7 @@ fn what_opentelemetry_says_is_read_from_its_own_variables() {
     assert!(config.settings.trace_llm_content);
     assert!(!config.settings.sampling().records(TraceId([0xff; 16])));
     let sent_to = config.settings.otlp("me".to_owned()).map(|it| it.endpoint);
-    assert_eq!(sent_to, "http://me:canary@127.0.0.1:4318".parse().ok());
+    assert_eq!(sent_to, "http://127.0.0.1:4318".parse().ok());
     assert!(!config.to_string().contains("canary"));
 }
 
@@ -278,6 +275,10 @@ fn nothing_is_sent_without_a_collector_or_where_that_is_switched_off() {
 fn what_opentelemetry_does_not_know_is_refused() {
     for (name, text) in [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317"),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "http://me:canary@127.0.0.1:4318",
+        ),
         ("OTEL_EXPORTER_OTLP_HEADERS", "canary"),
         ("OTEL_TRACES_SAMPLER", "sometimes"),
     ] {
