@@ -18,6 +18,7 @@ pub mod canonical;
 pub mod chain;
 pub mod conversation;
 pub mod event;
+pub mod explain;
 #[cfg(test)]
 mod fixtures;
 pub mod id;

@@ -5,10 +5,12 @@
 //! fewer runs running comes first, so that a tenant with ten thousand queued runs delays another's
 //! first by no more than one round, however few places are free at once.
 
+mod census;
 mod set_aside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use census::{Census, Counted, Counts, census};
 pub use set_aside::SetAside;
 
 use crate::{RunId, SessionId, TenantId, Timestamp};

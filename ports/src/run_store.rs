@@ -8,7 +8,9 @@ use hango_domain::access::{Scope, Visibility};
 use hango_domain::agent::AgentSnapshot;
 use hango_domain::conversation::{Block, Message, Usage};
 use hango_domain::event::{Event, EventKind};
+pub use hango_domain::explain::Situation;
 use hango_domain::journal::ToolCall;
+pub use hango_domain::queue::Census;
 use hango_domain::queue::ClaimLimits;
 use hango_domain::retention::Retention;
 use hango_domain::run::{
@@ -90,6 +92,18 @@ pub trait RunStore: Send + Sync {
     /// Reads what is told of a run when it is taken from its holder, or ends without one; `None` when
     /// there is no such run. Nobody's caller sees it.
     async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError>;
+
+    /// Reads a run with all that its state depends on, as of one moment; `None` when there is no run for this
+    /// caller.
+    async fn situation(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Situation>, RunStoreError>;
+
+    /// Counts the runs that have not ended, as [`hango_domain::queue::census`] says. It costs what there is of
+    /// those, however many have ended.
+    async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError>;
 
     /// Takes queued runs, as [`hango_domain::queue::eligible`] says. Of any number of simultaneous
     /// callers exactly one gets a run; losing is not an error, the list is just shorter. The first

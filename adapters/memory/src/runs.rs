@@ -1,7 +1,8 @@
 //! Runs: the port's reads and the holder's writes. Taking runs in is in [`accept`], handing them out
-//! and taking them back in [`claim`] and [`leases`], removing what is old in [`prune`].
+//! and taking them back in [`claim`] and [`leases`], what is around them in [`around`], removing what is old in [`prune`].
 
 mod accept;
+mod around;
 mod claim;
 mod leases;
 mod prune;
@@ -12,6 +13,7 @@ use async_trait::async_trait;
 use hango_domain::access::Visibility;
 use hango_domain::event::Event;
 use hango_domain::journal::ToolCall;
+use hango_domain::queue::census;
 use hango_domain::run::{
     Answer, Boundary, Change, End, GiveBack, Lease, Record, Repair, Resume, Retry, Run,
 };
@@ -20,9 +22,9 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, MAX_LIFE, NewRun, PruneRequest, Pruned,
-    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
-    is_of_life,
+    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, MAX_LIFE, NewRun, PruneRequest,
+    Pruned, ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation,
+    Story, Written, is_of_life,
 };
 use serde_json::json;
 
@@ -110,6 +112,19 @@ impl RunStore for MemoryStore {
                 life: life.skip(passed_over).cloned().collect(),
             }
         }))
+    }
+
+    async fn situation(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Situation>, RunStoreError> {
+        Ok(self.lock().situation(seen, run, self.clock.now()))
+    }
+
+    async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError> {
+        let counted = self.lock().counted();
+        Ok(census(&counted, most_tenants, self.clock.now()))
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {

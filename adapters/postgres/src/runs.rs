@@ -10,6 +10,7 @@
 //! queue has the session first.) A claim without a cap and a sweep wait for no lock.
 
 mod accept;
+mod around;
 mod cancel;
 mod change;
 mod changed;
@@ -48,8 +49,9 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::{IdempotencyKey, Repeated};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
+    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
+    Written,
 };
 use sqlx::PgConnection;
 use thiserror::Error;
@@ -147,6 +149,30 @@ impl RunStore for PostgresStore {
     async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
         self.pool
             .read(move |conn| Box::pin(async move { Ok(story::story(conn, run).await?) }))
+            .await
+    }
+
+    async fn situation(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Situation>, RunStoreError> {
+        let clock = self.clock.clone();
+        self.pool
+            .read(move |conn| {
+                let clock = clock.clone();
+                Box::pin(async move { Ok(around::situation(conn, &clock, seen, run).await?) })
+            })
+            .await
+    }
+
+    async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError> {
+        let clock = self.clock.clone();
+        self.pool
+            .read(move |conn| {
+                let clock = clock.clone();
+                Box::pin(async move { Ok(around::census(conn, &clock, most_tenants).await?) })
+            })
             .await
     }
 

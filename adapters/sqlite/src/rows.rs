@@ -2,6 +2,7 @@
 //!
 //! A column that holds something else than it should is an error that names it, with its row.
 
+mod around;
 mod identities;
 mod messages;
 mod runs;
@@ -19,6 +20,7 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
+pub(crate) use around::{census, situation};
 pub(crate) use identities::{api_key, tenant, user};
 pub(crate) use messages::{event, message, tool_call};
 pub(crate) use runs::{

@@ -4,6 +4,7 @@
 //! to it, and the others are about when which change is made.
 
 mod accept;
+mod around;
 mod change;
 mod claim;
 #[cfg(test)]
@@ -31,8 +32,9 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
+    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
+    Written,
 };
 
 use crate::writer::Urgency;
@@ -97,6 +99,19 @@ impl RunStore for SqliteStore {
 
     async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
         Ok(read::story(&self.readers, run).await?)
+    }
+
+    async fn situation(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Situation>, RunStoreError> {
+        let now = self.clock.now();
+        Ok(around::situation(&self.readers, seen, run, now).await?)
+    }
+
+    async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError> {
+        Ok(around::census(&self.readers, most_tenants, self.clock.now()).await?)
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {

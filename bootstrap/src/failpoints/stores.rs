@@ -25,8 +25,8 @@ use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStoreError, Story, Written,
+    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStoreError, Situation, Story, Written,
 };
 use hango_ports::session_store::{
     MessageQuery, NewSession, SessionFilter, SessionPatch, SessionStoreError,
@@ -120,6 +120,8 @@ arm! { RUNS = "store": RunStore, RunStoreError {
     tool_calls(seen: Visibility, run: RunId) -> Option<Vec<ToolCall>>;
     events(seen: Visibility, run: RunId, after: u64, limit: u32) -> Option<Vec<Event>>;
     story(run: RunId) -> Option<Story>;
+    situation(seen: Visibility, run: RunId) -> Option<Situation>;
+    census(most_tenants: u32) -> Census;
     claim(request: ClaimRequest) -> Vec<Claimed>;
     renew(owner: OwnerId, held: Vec<Held>, ttl: std::time::Duration) -> Renewal;
     cancels(owner: OwnerId) -> Vec<Lease>;

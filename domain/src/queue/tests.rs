@@ -256,3 +256,123 @@ proptest! {
         prop_assert!(place.is_some_and(|place| place <= crowds.len()));
     }
 }
+
+/// A run as a census sees it, that told its last event at that second.
+fn counted(pending: Pending, told: i64) -> Counted {
+    Counted {
+        pending,
+        told_at: second(told),
+        freed_at: None,
+        tenant_since: second(0),
+        started_at: pending.running.then(|| second(told)),
+    }
+}
+
+fn tenant(n: u128) -> TenantId {
+    TenantId(Uuid::from_u128(n))
+}
+
+fn counts(queued: u64, running: u64) -> Counts {
+    Counts { queued, running }
+}
+
+#[test]
+fn a_census_names_the_tenants_that_have_the_most_and_sums_up_the_others() {
+    let mut runs: Vec<_> = (1..=3).map(|n| counted(waiting(n, 1), 0)).collect();
+    runs.push(counted(running(waiting(4, 2)), 0));
+    runs.push(counted(waiting(5, 2), 0));
+    runs.push(counted(waiting(6, 4), 0));
+    runs.push(counted(running(waiting(7, 3)), 0));
+
+    let all = census(&runs, 10, second(100));
+    let two = census(&runs, 2, second(100));
+    let none = census(&runs, 0, second(100));
+
+    let expected = [
+        (tenant(1), counts(3, 0)),
+        (tenant(2), counts(1, 1)),
+        (tenant(3), counts(0, 1)),
+        (tenant(4), counts(1, 0)),
+    ];
+    assert_eq!(
+        (&all.tenants[..], all.others),
+        (&expected[..], counts(0, 0))
+    );
+    assert_eq!(
+        (&two.tenants[..], two.others),
+        (&expected[..2], counts(1, 1))
+    );
+    assert_eq!((&none.tenants[..], none.others), (&[][..], counts(5, 2)));
+    for it in [all, two, none] {
+        assert_eq!(it.total(), counts(5, 2));
+    }
+    assert_eq!(census(&[], 10, second(100)), Census::default());
+}
+
+#[test]
+fn a_run_is_claimable_since_the_last_thing_that_stood_before_it_was_gone() {
+    let plain = counted(waiting(1, 1), 10);
+    let freed = Counted {
+        freed_at: Some(second(60)),
+        ..plain
+    };
+    let of_tenant = Counted {
+        tenant_since: second(70),
+        ..plain
+    };
+    let mut due = plain;
+    due.pending.available_at = Some(second(80));
+
+    for (run, since) in [(plain, 10), (freed, 60), (of_tenant, 70), (due, 80)] {
+        let age = census(&[run], 10, second(100)).claimable_for;
+        assert_eq!(age, Some(second(100).since(second(since))));
+    }
+    let all = [freed, plain, due];
+    let age = census(&all.map(apart), 10, second(100)).claimable_for;
+    assert_eq!(age, Some(second(100).since(second(10))));
+}
+
+/// The same in a session of its own.
+fn apart(run: Counted) -> Counted {
+    let n = run.freed_at.map_or(1, Timestamp::as_micros)
+        + run.pending.available_at.map_or(1, Timestamp::as_micros);
+    let mut run = run;
+    run.pending.session = SessionId(Uuid::from_u128(n.unsigned_abs().into()));
+    run
+}
+
+#[test]
+fn what_cannot_be_claimed_has_no_age() {
+    let first = waiting(1, 1);
+    let suspended = Pending {
+        tenant_active: false,
+        ..first
+    };
+    let later = Pending {
+        available_at: Some(second(101)),
+        ..first
+    };
+
+    for runs in [
+        vec![suspended],
+        vec![later, behind(later, 2)],
+        vec![running(first), behind(first, 2)],
+    ] {
+        let runs: Vec<_> = runs.into_iter().map(|run| counted(run, 5)).collect();
+        assert_eq!(census(&runs, 10, second(100)).claimable_for, None);
+    }
+}
+
+#[test]
+fn the_oldest_that_is_running_counts_from_its_first_claim() {
+    let runs = [
+        counted(running(waiting(1, 1)), 40),
+        counted(running(waiting(2, 1)), 20),
+        counted(waiting(3, 1), 10),
+    ];
+
+    let age = census(&runs, 10, second(100)).running_for;
+
+    assert_eq!(age, Some(second(100).since(second(20))));
+    assert_eq!(census(&runs[2..], 10, second(100)).running_for, None);
+}

@@ -21,8 +21,9 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
+    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
+    Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::oneshot;
@@ -263,6 +264,14 @@ impl RunStore for Remote {
 
     async fn story(&self, run: RunId) -> Answered<Option<Story>> {
         self.inner().story(run).await
+    }
+
+    async fn situation(&self, seen: Visibility, run: RunId) -> Answered<Option<Situation>> {
+        self.inner().situation(seen, run).await
+    }
+
+    async fn census(&self, most_tenants: u32) -> Answered<Census> {
+        self.inner().census(most_tenants).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Answered<Vec<Claimed>> {

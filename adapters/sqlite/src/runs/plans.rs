@@ -3,7 +3,7 @@
 
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{claim, leases, prune};
+use super::{around, claim, leases, prune};
 use crate::{SqliteStore, testing};
 
 /// The indexes that hold only what has not ended, and the way to one run.
@@ -24,6 +24,8 @@ async fn what_runs_all_the_time_reads_only_what_has_not_ended() {
         leases::IN_FORCE,
         leases::CANCELS,
         leases::SILENT,
+        around::SITUATION,
+        around::CENSUS,
     ] {
         let steps = plan(&store, statement).await;
         let of_runs: Vec<&String> = steps.iter().filter(|step| reads_runs(step)).collect();
@@ -34,6 +36,18 @@ async fn what_runs_all_the_time_reads_only_what_has_not_ended() {
             assert!(narrow, "{step}\n{statement}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_census_reads_of_ended_runs_only_the_one_before_each_that_waits() {
+    let (store, _dir) = testing::store().await;
+
+    let steps = plan(&store, around::CENSUS).await;
+
+    let before = "SEARCH p USING INDEX runs_of_session (session_id=? AND session_no<?)";
+    assert!(steps.iter().any(|step| step == before), "{steps:#?}");
+    let event = "SEARCH events USING PRIMARY KEY (run_id=? AND n=?)";
+    assert!(steps.iter().any(|step| step == event), "{steps:#?}");
 }
 
 #[tokio::test]

@@ -16,8 +16,9 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned, ReclaimRequest,
-    Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Story, Written,
+    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
+    Written,
 };
 use hango_ports::store::StoreFailure;
 use tokio::sync::Semaphore;
@@ -194,6 +195,18 @@ impl RunStore for Faulty {
 
     async fn story(&self, run: RunId) -> Result<Option<Story>, RunStoreError> {
         self.inner.story(run).await
+    }
+
+    async fn situation(
+        &self,
+        seen: Visibility,
+        run: RunId,
+    ) -> Result<Option<Situation>, RunStoreError> {
+        self.inner.situation(seen, run).await
+    }
+
+    async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError> {
+        self.inner.census(most_tenants).await
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {

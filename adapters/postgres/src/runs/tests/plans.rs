@@ -12,7 +12,8 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use crate::open::SETTINGS;
 use crate::runs::store::Shape;
 use crate::runs::{
-    accept, cancel, context, eligible, journal, load, prune, read, reclaim, renew, store, take_in,
+    accept, around, cancel, context, eligible, journal, load, prune, read, reclaim, renew, store,
+    take_in,
 };
 use crate::{Options, PostgresStore, messages, sessions};
 
@@ -64,7 +65,7 @@ const WAYS: [(&str, &str); 5] = [
     ("tool_calls", "tool_calls_pkey"),
 ];
 
-const STATEMENTS: [&str; 30] = [
+const STATEMENTS: [&str; 31] = [
     take_in::TAKE_IN,
     accept::LOCK,
     accept::HOLD_RUNNING,
@@ -87,6 +88,7 @@ const STATEMENTS: [&str; 30] = [
     read::FIND,
     read::EVENTS,
     read::TOOL_CALLS,
+    around::SITUATION,
     store::STORE,
     Shape::Answer.statement(),
     Shape::Results.statement(),
@@ -123,6 +125,26 @@ async fn what_runs_all_the_time_reads_only_what_has_not_ended() {
                     plan.join("\n")
                 );
             }
+        }
+    }
+}
+
+/// Of the runs that have ended a census reads only the one before each that waits, which is found by its
+/// place in the session.
+#[tokio::test]
+async fn a_census_reads_only_what_has_not_ended_and_the_one_before_it() {
+    let (database, mut conn) = connected().await;
+    for ended in ["none", "many"] {
+        if ended == "many" {
+            database.execute(MANY).await.expect("there is room");
+        }
+        let plan = plan(&mut conn, around::CENSUS).await;
+
+        let others = plan
+            .iter()
+            .filter(|step| !step.contains(" using runs_of_session on runs"));
+        for step in others {
+            assert!(is_narrow(step), "{ended}: {step}\n{}", plan.join("\n"));
         }
     }
 }
