@@ -9,13 +9,14 @@
 //! [`event_sink_tests!`]; what reaches another process also with [`remote_provider_tests!`] or
 //! [`remote_tool_tests!`], before an [`OtherSide`] that the check has in its hand.
 //!
-//! [`life`], [`queue`] and [`retention`] compare a store with the domain's own functions over random input;
+//! [`life`], [`queue`], [`census`] and [`retention`] compare a store with the domain's own functions over random input;
 //! the other groups say the rules one by one, for people.
 
 pub mod actor;
 pub mod agents;
 pub mod audit;
 pub mod cancel;
+pub mod census;
 pub mod claim;
 mod clock;
 pub mod event_sink;
@@ -41,6 +42,7 @@ pub mod retention;
 mod runs;
 pub mod sessions;
 pub mod story;
+pub mod situation;
 pub mod sweep;
 pub mod telemetry;
 pub mod tenancy;
@@ -70,6 +72,16 @@ macro_rules! store_tests {
             }
             queue {
                 any_claim_gets_what_the_queues_rule_names
+            }
+            census {
+                any_census_counts_what_the_rule_counts
+                where_nothing_waits_or_runs_nothing_is_counted
+            }
+            situation {
+                what_stands_before_a_run_is_told_in_order
+                a_situation_tells_what_is_true_now
+                a_situation_is_there_for_those_who_see_the_run
+                the_holder_of_each_attempt_stays_on_record
             }
             fence {
                 a_lost_lease_writes_nothing

@@ -30,7 +30,7 @@ pub async fn any_claim_gets_what_the_queues_rule_names(fixture: Fixture) {
 
 /// What may happen to a queue; tenants and their sessions are named by number.
 #[derive(Clone, Debug)]
-enum Move {
+pub(crate) enum Move {
     Accept { tenant: usize, session: usize },
     Claim(ClaimLimits),
     GiveBack(Index, u64),
@@ -43,7 +43,7 @@ enum Move {
 const TENANTS: usize = 3;
 const SESSIONS: usize = 3;
 
-fn any_move() -> impl Strategy<Value = Move> {
+pub(crate) fn any_move() -> impl Strategy<Value = Move> {
     prop_oneof![
         8 => (0..TENANTS, 0..SESSIONS).prop_map(|(tenant, session)| Move::Accept { tenant, session }),
         5 => (1..5_u32, 0..4_u32).prop_map(|(runs, running_per_tenant)| Move::Claim(ClaimLimits {
@@ -59,15 +59,18 @@ fn any_move() -> impl Strategy<Value = Move> {
     ]
 }
 
-struct Queue<'a> {
-    fixture: &'a Fixture,
-    tenants: Vec<(Place, [SessionId; SESSIONS], TenantStatus)>,
-    runs: Vec<(usize, RunId)>,
-    held: Vec<Lease>,
+/// Tenants at work, and what became of their runs.
+pub(crate) struct Queue<'a> {
+    pub(crate) fixture: &'a Fixture,
+    pub(crate) tenants: Vec<(Place, [SessionId; SESSIONS], TenantStatus)>,
+    /// The runs, each with the number of its tenant.
+    pub(crate) runs: Vec<(usize, RunId)>,
+    /// The claims in force.
+    pub(crate) held: Vec<Lease>,
 }
 
 impl<'a> Queue<'a> {
-    async fn begin(fixture: &'a Fixture) -> Self {
+    pub(crate) async fn begin(fixture: &'a Fixture) -> Self {
         let mut tenants = Vec::new();
         for _ in 0..TENANTS {
             let mut place = fixture.place().await;
@@ -87,7 +90,7 @@ impl<'a> Queue<'a> {
         }
     }
 
-    async fn make(&mut self, step: Move) -> Result<(), TestCaseError> {
+    pub(crate) async fn make(&mut self, step: Move) -> Result<(), TestCaseError> {
         match step {
             Move::Accept { tenant, session } => {
                 let (place, sessions, _) = &self.tenants[tenant];
@@ -146,10 +149,9 @@ impl<'a> Queue<'a> {
     }
 
     /// What the queue's rule knows of the run; `None` once it ended.
-    async fn pending(&self, tenant: usize, run: RunId) -> Option<Pending> {
-        let (place, _, status) = &self.tenants[tenant];
-        let found = self.fixture.stores.runs.find(place.seen(), run).await;
-        let run: Run = found.expect("reads work").expect("the run is there");
+    pub(crate) async fn pending(&self, tenant: usize, run: RunId) -> Option<Pending> {
+        let (_, _, status) = &self.tenants[tenant];
+        let run = self.found(tenant, run).await;
         let open = !run.state.status().is_terminal();
         open.then(|| Pending {
             run: run.id,
@@ -162,6 +164,13 @@ impl<'a> Queue<'a> {
             created_at: run.created_at,
             memory_version: run.memory.version,
         })
+    }
+
+    /// A run as it is now.
+    pub(crate) async fn found(&self, tenant: usize, run: RunId) -> Run {
+        let seen = self.tenants[tenant].0.seen();
+        let found = self.fixture.stores.runs.find(seen, run).await;
+        found.expect("reads work").expect("the run is there")
     }
 
     /// Leaves nothing behind that another case could claim.
