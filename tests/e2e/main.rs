@@ -13,6 +13,7 @@ mod crash_storm;
 mod crowd;
 mod database_down;
 mod drain;
+mod explain;
 mod hostile;
 mod http_fetch;
 mod idempotency;

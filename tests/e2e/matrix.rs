@@ -73,6 +73,7 @@ const ROWS: &[(&str, Who)] = &[
     ("list_runs", Who::All),
     ("read_run", Who::Creator),
     ("list_tool_calls", Who::Creator),
+    ("explain_run", Who::Creator),
     ("cancel_run", Who::Creator),
     ("create_tenant", Who::Operator),
     ("list_tenants", Who::Operator),

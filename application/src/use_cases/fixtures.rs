@@ -77,6 +77,7 @@ pub(super) fn world(with: impl FnOnce(Stores) -> Stores) -> World {
         },
         ApiSettings {
             max_queued_runs_per_session: 16,
+            running_per_tenant: 0,
             limits: RunLimits {
                 max_iterations: 20,
                 tool_timeout: Duration::from_secs(30),

@@ -14,6 +14,7 @@ mod authenticate;
 mod caller;
 mod catalog;
 mod error;
+mod explain;
 #[cfg(test)]
 mod fixtures;
 mod input;
@@ -59,6 +60,8 @@ use authenticate::Touches;
 pub struct ApiSettings {
     /// The most runs of a session that have not ended.
     pub max_queued_runs_per_session: u32,
+    /// The most running runs of one tenant; 0 for any number.
+    pub running_per_tenant: u32,
     /// What a run may take; agents only tighten it.
     pub limits: RunLimits,
     /// Equal calls at which a run's call is not made any more, for agents that set none of their own.

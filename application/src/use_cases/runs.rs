@@ -211,7 +211,7 @@ impl UseCases {
 
     /// What was sent for a run, if nothing is wrong with it. Whether the run is there comes first; where
     /// nothing is wrong the store will say that.
-    async fn on_run<T>(
+    pub(super) async fn on_run<T>(
         &self,
         caller: &Caller,
         run: RunId,

@@ -180,6 +180,7 @@ impl From<&Settings> for ApiSettings {
     fn from(settings: &Settings) -> Self {
         Self {
             max_queued_runs_per_session: settings.max_queued_runs_per_session,
+            running_per_tenant: settings.max_running_per_tenant,
             limits: settings.into(),
             repeat_call_threshold: settings.repeat_call_threshold,
         }

@@ -517,3 +517,22 @@ fn of_a_long_life_the_last_attempts_are_kept() {
     assert_eq!(attempts.first().map(|it| it.attempt), Some(6));
     assert_eq!(attempts.last().map(|it| it.attempt), Some(many));
 }
+
+#[test]
+fn every_word_is_one_of_those_that_are_listed() {
+    let blocked = [
+        Blocked::TenantSuspended,
+        Blocked::EarlierRun(run(7)),
+        Blocked::NotAvailable(at(1)),
+        Blocked::NewerMemory,
+        Blocked::TenantCap,
+        Blocked::Worker,
+    ];
+    assert_eq!(blocked.map(Blocked::as_str), Blocked::WORDS);
+
+    let mut causes: Vec<_> = Cause::words().collect();
+    let all = causes.len();
+    causes.sort_unstable();
+    causes.dedup();
+    assert_eq!(causes.len(), all);
+}

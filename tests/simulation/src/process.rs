@@ -109,6 +109,7 @@ impl Slot {
             Catalog::default(),
             ApiSettings {
                 max_queued_runs_per_session: 16,
+                running_per_tenant: settings.running_per_tenant,
                 limits: settings.limits,
                 repeat_call_threshold: settings.repeat_call_threshold,
             },

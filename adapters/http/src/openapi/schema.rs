@@ -3,6 +3,7 @@
 use hango_application::use_cases::FaultCode;
 use hango_domain::access::Role;
 use hango_domain::conversation::{Role as Speaker, StopReason};
+use hango_domain::explain::{Blocked, Cause};
 use hango_domain::journal::CallState;
 use hango_domain::people::{TenantStatus, UserStatus};
 use hango_domain::run::{RunErrorCode, RunStatus, TodoStatus};
@@ -85,6 +86,16 @@ pub(crate) fn run_error() -> Schema {
             "message": {"type": "string", "description": "For people."},
         },
     })))
+}
+
+/// What a queued run waits for.
+pub(crate) fn blocked_by() -> Schema {
+    words(Blocked::WORDS)
+}
+
+/// What ended an attempt; none where it goes on.
+pub(crate) fn attempt_cause() -> Schema {
+    nullable(&words(Cause::words()))
 }
 
 /// Tokens.

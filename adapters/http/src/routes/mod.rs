@@ -4,6 +4,7 @@ mod admin;
 mod agents;
 mod audit;
 mod catalog;
+mod explain_body;
 mod keys;
 mod me;
 mod messages;
@@ -53,6 +54,7 @@ pub(crate) fn calls() -> OpenApiRouter<Api> {
         .routes(routes!(runs::list))
         .routes(routes!(runs::read))
         .routes(routes!(runs::tool_calls))
+        .routes(routes!(runs::explain))
         .routes(routes!(runs::cancel))
         .routes(routes!(usage::read))
 }

@@ -11,6 +11,7 @@ use hango_domain::session::OnBusy;
 use hango_domain::{RunId, SessionId};
 use http::{StatusCode, header};
 
+use super::explain_body::ExplanationBody;
 use super::run_body::{RunBody, ToolCallBody};
 use crate::Api;
 use crate::auth::Authenticated;
@@ -158,6 +159,23 @@ pub(crate) async fn tool_calls(
     let nothing = params.input(());
     let calls = api.use_cases.tool_calls(&caller, run, nothing).await?;
     Ok(Json(paging.slice(calls)))
+}
+
+/// Why the run is in its state: what it waits for, who holds it, and what became of its attempts.
+#[utoipa::path(
+    get, path = "/v1/runs/{run}/explain", tag = "Runs", operation_id = "explain_run",
+    params(("run" = Uuid, Path, description = "The run.")),
+    responses((status = 200, body = ExplanationBody)),
+)]
+pub(crate) async fn explain(
+    State(api): State<Api>,
+    Authenticated(caller): Authenticated,
+    PathId(run): PathId<RunId>,
+    params: Params,
+) -> Result<Json<ExplanationBody>, Problem> {
+    let nothing = params.input(());
+    let explanation = api.use_cases.explain_run(&caller, run, nothing).await?;
+    Ok(Json(explanation.into()))
 }
 
 /// Asks for a run's end.

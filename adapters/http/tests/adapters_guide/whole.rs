@@ -139,6 +139,7 @@ fn settings() -> Settings {
         },
         api: ApiSettings {
             max_queued_runs_per_session: 16,
+            running_per_tenant: 0,
             limits,
             repeat_call_threshold: 3,
         },

@@ -210,6 +210,7 @@ async fn a_parameter_that_nobody_knows_is_refused_everywhere() {
         "/v1/runs",
         &run,
         &format!("{run}/tool-calls"),
+        &format!("{run}/explain"),
         "/v1/usage",
     ] {
         let answer = server.get(&server.owner, &format!("{path}?zz%2Fz=1")).await;

@@ -10,6 +10,7 @@ mod audit;
 mod bodies;
 mod connections;
 mod conventions;
+mod explain;
 mod hostile;
 mod idempotency;
 mod keys;

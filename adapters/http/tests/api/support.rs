@@ -36,6 +36,8 @@ pub(crate) const MAX_BODY: usize = 16 * 1024;
 pub(crate) const ADMIN_TOKEN: &str = "open sesame, said the one operator";
 /// The most pending runs of a session.
 pub(crate) const MAX_QUEUED: u32 = 3;
+/// The most running runs of a tenant.
+pub(crate) const MAX_RUNNING: u32 = 2;
 
 /// Identities in a row.
 #[derive(Debug, Default)]
@@ -135,6 +137,7 @@ impl Server {
             catalog(),
             ApiSettings {
                 max_queued_runs_per_session: MAX_QUEUED,
+                running_per_tenant: MAX_RUNNING,
                 limits: RunLimits {
                     max_iterations: 20,
                     tool_timeout: Duration::from_secs(30),

@@ -39,6 +39,7 @@ fn calls(
         (Method::GET, run.clone(), None),
         (Method::GET, format!("{run}?wait_ms=60000"), None),
         (Method::GET, format!("{run}/tool-calls"), None),
+        (Method::GET, format!("{run}/explain"), None),
         (Method::POST, format!("{run}/cancel"), None),
     ]
 }
@@ -125,7 +126,7 @@ async fn a_member_works_only_on_sessions_that_he_created() {
     let on_session = calls("x", &id(&session), &id(&run)).split_off(3);
 
     let hidden = answers(&server, &server.member, on_session).await;
-    assert_eq!(hidden.len(), 11);
+    assert_eq!(hidden.len(), 12);
     for list in ["/v1/sessions", "/v1/runs"] {
         let list = server.get(&server.member, list).await;
         assert_eq!(list.body["data"], json!([]));
