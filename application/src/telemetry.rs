@@ -11,6 +11,17 @@ pub struct LogLines;
 impl Telemetry for LogLines {
     fn observe(&self, what: Observation) {
         match what {
+            Observation::Census(census) => {
+                let total = census.total();
+                tracing::debug!(
+                    queued = total.queued,
+                    running = total.running,
+                    claimable_for_ms = census.claimable_for.map(millis),
+                    running_for_ms = census.running_for.map(millis),
+                    "counted"
+                );
+            }
+            Observation::Workers { busy, limit } => tracing::debug!(busy, limit, "workers"),
             Observation::ClaimWon { lease, waited } => tracing::debug!(
                 "hango.run.id" = %lease.run,
                 attempt = lease.attempt,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hango_domain::model::{CallContext, ModelFailure, ModelFailureKind};
 use hango_domain::note::Note;
+use hango_domain::queue::Census;
 use hango_domain::run::{Lease, RunStatus};
 use hango_domain::{OwnerId, RunId};
 
@@ -23,6 +24,15 @@ pub use facts::{
 /// Something that happened in the engine, or at the API.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observation {
+    /// What waits and what runs now, in the whole store; told now and then, by every process.
+    Census(Census),
+    /// How much this process does now; told with it, or alone while the store fails.
+    Workers {
+        /// Runs that it executes.
+        busy: usize,
+        /// Runs that it executes at most.
+        limit: usize,
+    },
     /// A claim was asked for and made.
     ClaimWon {
         /// The claim.

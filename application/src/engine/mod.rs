@@ -13,6 +13,7 @@
 //! | `gate` | keeps calls from a provider that asked for rest |
 //! | `sweep` | takes runs back from holders that fell silent; polls for cancels |
 //! | `pruning` | removes what is old |
+//! | `census` | tells operators how much there is to do |
 //! | `tasks`, `supervise` | where all of it is performed; starts again what panics |
 //!
 //! Rules: a permit before a claim; no database connection across a wait; nothing is started under a
@@ -20,6 +21,7 @@
 
 mod account;
 mod batch;
+mod census;
 mod driver;
 mod executor;
 mod gate;
@@ -188,6 +190,7 @@ impl Engine {
         supervise::keep("pruning", &shared, move |shared| {
             pruning::run(shared, retention)
         });
+        supervise::keep("census", &shared, census::run);
         supervise::keep("hints", &shared, |shared| async move {
             shared.parts.signals.listen().await;
         });

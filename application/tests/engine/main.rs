@@ -6,6 +6,7 @@
 
 mod batches;
 mod cancel;
+mod census;
 mod crashes;
 mod deadlines;
 mod deltas;

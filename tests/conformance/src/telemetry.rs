@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hango_domain::model::{CallContext, ModelFailureKind};
 use hango_domain::note::Note;
+use hango_domain::queue::{Census, Counts};
 use hango_domain::run::{Lease, RunStatus};
 use hango_domain::{AgentId, OwnerId, RunId, RunTrace, SessionId, SpanId, TenantId, TraceId};
 use hango_ports::Telemetry;
@@ -66,8 +67,23 @@ fn every_kind() -> Vec<Observation> {
         run: lease.run,
         status,
         end: None,
+    let ended = |status| Observation::RunEnded { lease, status };
+    let many = Counts {
+        queued: u64::MAX / 2,
+        running: 0,
     };
     let mut kinds = vec![
+        Observation::Census(Census::default()),
+        Observation::Census(Census {
+            tenants: vec![(TenantId(Uuid::max()), many)],
+            others: many,
+            claimable_for: Some(Duration::MAX),
+            running_for: Some(Duration::ZERO),
+        }),
+        Observation::Workers {
+            busy: usize::MAX,
+            limit: 0,
+        },
         Observation::ClaimWon {
             lease,
             waited: Duration::MAX,

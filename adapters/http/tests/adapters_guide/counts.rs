@@ -63,6 +63,9 @@ impl Telemetry for Counts {
             | Observation::ToolSettled(_)
             | Observation::TurnEnded(_)
             | Observation::RequestServed(_) => {}
+            | Observation::Noted { .. }
+            | Observation::Census(_)
+            | Observation::Workers { .. } => {}
         }
         self.next.observe(what);
     }

@@ -206,6 +206,9 @@ impl RunStore for Faulty {
     }
 
     async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError> {
+        if self.down.load(Ordering::SeqCst) {
+            return Err(unavailable());
+        }
         self.inner.census(most_tenants).await
     }
 
