@@ -134,6 +134,7 @@ fn end_of(story: &Story, about: &Arc<RunFacts>) -> Option<RunEnd> {
         error: state.error().map(|error| error.code.into()),
         stop_reason: story.run.stop_reason,
         iterations: story.run.iterations,
+        tool_calls: story.tool_calls,
         attempts: story.run.attempt,
         usage: story.run.usage,
         todos: memory.and_then(|memory| TodoCounts::of(&memory.todos)),

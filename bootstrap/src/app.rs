@@ -43,7 +43,8 @@ pub(crate) struct Wired {
     pub(crate) stores: Stores,
     live: Arc<LiveEvents>,
     parts: EngineParts,
-    exporting: Option<Exporting>,
+    /// What operators are told beside the log.
+    pub(crate) exporting: Exporting,
 }
 
 /// A server whose store is up to date.
@@ -56,13 +57,13 @@ pub(crate) struct App {
     /// What happens in this process.
     pub(crate) live: Arc<LiveEvents>,
     engine: Option<Engine>,
-    exporting: Option<Exporting>,
+    exporting: Exporting,
 }
 
 /// What is left of a server that executes nothing any more; closed when nobody reads or tells any more.
 pub(crate) struct Drained {
     store: Store,
-    exporting: Option<Exporting>,
+    exporting: Exporting,
 }
 
 impl Wired {
@@ -75,15 +76,15 @@ impl Wired {
         // Before the store, which nothing is done to under a configuration that does not work.
         let (providers, tools) = build(config, own.providers, own.tools, &clock)?;
         let owner = OwnerId(ids.uuid());
-        let exporting = Exporting::start(settings, owner)?;
+        let known = catalog(&providers, &tools).tools.into_iter();
+        let known = known.map(|tool| tool.definition.name).collect();
+        let exporting = Exporting::start(settings, owner, known)?;
         let log = own.telemetry.unwrap_or_else(|| Arc::new(LogLines));
-        let telemetry = match &exporting {
-            Some(exporting) => exporting.beside(log, settings),
-            None => log,
-        };
+        let telemetry = exporting.beside(log, settings);
 
         let store = Store::open(settings, Arc::new(SteadyClock::new()), true).await?;
         let stores = store.stores();
+        exporting.watch(&stores.health);
         #[cfg(debug_assertions)]
         let stores = config.failpoints.stores(stores);
 
@@ -100,7 +101,7 @@ impl Wired {
         );
         let tracing = Tracing {
             sampling: settings.sampling(),
-            requests: exporting.is_some(),
+            requests: exporting.traces(),
         };
         let use_cases = Arc::new(use_cases.observed_by(Arc::clone(&telemetry), tracing));
         let parts = EngineParts {
@@ -163,9 +164,7 @@ impl Drained {
     /// Closes the store, and lets what was told of go its way.
     pub(crate) async fn close(self) {
         self.store.close().await;
-        if let Some(exporting) = self.exporting {
-            exporting.stop().await;
-        }
+        self.exporting.stop().await;
     }
 }
 

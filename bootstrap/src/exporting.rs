@@ -1,52 +1,103 @@
-//! What is told to the outside: by OTLP, where a collector is configured.
+//! What operators are told beside the log: spans by OTLP, where a collector is configured, and metrics, where
+//! somebody can read them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use hango_domain::OwnerId;
-use hango_otel::Pipeline;
+use hango_otel::{Metrics, MetricsSettings, Pipeline};
 use hango_ports::Telemetry;
-use hango_ports::telemetry::Both;
+use hango_ports::store::StoreHealth;
+use hango_ports::telemetry::{Both, MetricsPage};
 
 use crate::config::Settings;
 
-/// How long the end of the process waits for a collector.
-const LAST_EXPORT: Duration = Duration::from_secs(3);
+/// How long the end of the process waits for a collector, for spans and for metrics.
+const LAST_EXPORT: Duration = Duration::from_millis(1500);
 
-/// The exporter, while it takes something.
+/// The ways out.
 pub(crate) struct Exporting {
-    pipeline: Pipeline,
+    pipeline: Option<Pipeline>,
+    metrics: Option<Arc<Metrics>>,
 }
 
 impl Exporting {
-    /// Starts to export what the process `owner` does, if that is configured.
-    pub(crate) fn start(settings: &Settings, owner: OwnerId) -> anyhow::Result<Option<Self>> {
-        let Some(otlp) = settings.otlp(owner.to_string()) else {
-            return Ok(None);
+    /// Starts to export what the process `owner` does, as far as that is configured. Its tools are known by
+    /// these names.
+    pub(crate) fn start(
+        settings: &Settings,
+        owner: OwnerId,
+        tools: Vec<String>,
+    ) -> anyhow::Result<Self> {
+        let otlp = settings.otlp(owner.to_string());
+        let pipeline = otlp.as_ref().map(Pipeline::otlp).transpose();
+        let pipeline = pipeline.context("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+        let is_read = settings.metrics_listen.is_some() || settings.shows_metrics();
+        let metrics = if is_read || otlp.is_some() {
+            let metrics = Metrics::new(MetricsSettings {
+                tools,
+                tenants: settings.metrics_tenant_label,
+                service: settings.service(owner.to_string()),
+                collector: otlp,
+                dropped: pipeline.as_ref().map(Pipeline::dropped),
+            });
+            Some(Arc::new(metrics.context("start to count")?))
+        } else {
+            None
         };
-        let pipeline = Pipeline::otlp(&otlp).context("OTEL_EXPORTER_OTLP_ENDPOINT")?;
-        Ok(Some(Self { pipeline }))
+        Ok(Self { pipeline, metrics })
     }
 
-    /// Tells `log` and the collector alike.
+    /// Tells `log` and all ways out alike.
     pub(crate) fn beside(
         &self,
         log: Arc<dyn Telemetry>,
         settings: &Settings,
     ) -> Arc<dyn Telemetry> {
-        let traces = self.pipeline.traces(settings.trace_llm_content);
-        Arc::new(Both(log, traces))
+        let mut telemetry = log;
+        if let Some(pipeline) = &self.pipeline {
+            let traces = pipeline.traces(settings.trace_llm_content);
+            telemetry = Arc::new(Both(telemetry, traces));
+        }
+        if let Some(metrics) = &self.metrics {
+            telemetry = Arc::new(Both(telemetry, Arc::clone(metrics)));
+        }
+        telemetry
+    }
+
+    /// Tells of a store's connections from now on.
+    pub(crate) fn watch(&self, store: &Arc<dyn StoreHealth>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.watch(store);
+        }
+    }
+
+    /// Whether spans go anywhere.
+    pub(crate) const fn traces(&self) -> bool {
+        self.pipeline.is_some()
+    }
+
+    /// The page of metrics.
+    pub(crate) fn page(&self) -> Option<Arc<dyn MetricsPage>> {
+        self.metrics.clone().map(|metrics| metrics as _)
     }
 
     /// Sends what waits, and gives up when that takes too long. It blocks a thread of its own, so that a
     /// runtime which has only one goes on.
     pub(crate) async fn stop(self) {
-        let stopping = tokio::task::spawn_blocking(move || self.pipeline.shut_down(LAST_EXPORT));
-        // The exporter keeps to its time; this is in case it does not.
-        let stopped = tokio::time::timeout(LAST_EXPORT + Duration::from_secs(1), stopping).await;
-        if !matches!(stopped, Ok(Ok(()))) {
-            tracing::warn!("the exporter did not stop in time");
+        let stopping = tokio::task::spawn_blocking(move || {
+            if let Some(pipeline) = self.pipeline {
+                pipeline.shut_down(LAST_EXPORT);
+            }
+            if let Some(metrics) = self.metrics {
+                metrics.shut_down(LAST_EXPORT);
+            }
+        });
+        // They keep to their time; this is in case they do not.
+        let most = 2 * LAST_EXPORT + Duration::from_secs(1);
+        if !matches!(tokio::time::timeout(most, stopping).await, Ok(Ok(()))) {
+            tracing::warn!("what operators are told was not sent in time");
         }
     }
 }

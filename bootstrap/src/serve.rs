@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use hango_http::{Api, Limits, RateLimits, Rates, Readiness};
+use hango_http::{Api, Limits, RateLimits, Rates, Readiness, metrics_router};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Wired};
@@ -60,7 +60,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     readiness: Arc<Readiness>,
     stop: CancellationToken,
-    listening: JoinHandle<()>,
+    listening: JoinSet<()>,
 }
 
 impl Server {
@@ -78,7 +78,16 @@ impl Server {
         let address = listener
             .local_addr()
             .context("read the listener's address")?;
+        let metrics_listener = match settings.metrics_listen {
+            None => None,
+            Some(address) => {
+                let bound = TcpListener::bind(address).await;
+                let context = || format!("cannot listen on HANGO_METRICS_LISTEN {address}");
+                Some(bound.with_context(context)?)
+            }
+        };
         let wired = Wired::new(config, own).await?;
+        let page = wired.exporting.page();
 
         let readiness = Arc::new(Readiness::new(Arc::clone(&wired.stores.health)));
         let api = Api {
@@ -90,6 +99,7 @@ impl Server {
             })),
             max_body_bytes: settings.max_body_bytes,
             admin_token: settings.admin_token,
+            metrics: page.clone().filter(|_| settings.shows_metrics()),
         };
         let routes = if halves.api {
             hango_http::router(api)
@@ -98,15 +108,16 @@ impl Server {
         };
         let stop = CancellationToken::new();
         let stopped = stop.clone().cancelled_owned();
-        let listening = tokio::spawn(hango_http::serve(
-            listener,
-            routes,
-            stopped,
-            Limits {
-                last_requests: LAST_REQUESTS,
-                ..Limits::default()
-            },
-        ));
+        let limits = Limits {
+            last_requests: LAST_REQUESTS,
+            ..Limits::default()
+        };
+        let mut listening = JoinSet::new();
+        listening.spawn(hango_http::serve(listener, routes, stopped, limits));
+        if let Some((listener, page)) = metrics_listener.zip(page) {
+            let (routes, stopped) = (metrics_router(page), stop.clone().cancelled_owned());
+            listening.spawn(hango_http::serve(listener, routes, stopped, limits));
+        }
         let app = wired.start(settings, halves.workers).await?;
         readiness.start();
         announce(address);
@@ -133,12 +144,14 @@ impl Server {
     }
 
     /// Stops: the engine first, the store last.
-    pub(crate) async fn stop(self, settings: &Settings) {
+    pub(crate) async fn stop(mut self, settings: &Settings) {
         self.readiness.drain();
         let drained = self.app.drain(settings).await;
         self.stop.cancel();
-        if let Err(error) = self.listening.await {
-            tracing::error!(%error, "the listener did not end well");
+        while let Some(ended) = self.listening.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a listener did not end well");
+            }
         }
         drained.close().await;
         tracing::info!("stopped");

@@ -319,6 +319,8 @@ pub struct Story {
     /// The claims that were made of it, how it went back to the queue, and its turns as they began, in
     /// order: the last [`MAX_LIFE`] of [them](is_of_life).
     pub life: Vec<Event>,
+    /// How many tool calls its models asked for.
+    pub tool_calls: u32,
 }
 
 /// Whether an event belongs to a [`Story`].

@@ -63,4 +63,18 @@ pub struct Stores {
 pub trait StoreHealth: Send + Sync {
     /// Asks it something that needs it to be there and writable.
     async fn check(&self) -> Result<(), StoreFailure>;
+
+    /// How many connections are in use now; `None` where there are none.
+    fn connections(&self) -> Option<Connections> {
+        None
+    }
+}
+
+/// How much of a store's connections is in use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Connections {
+    /// Those that somebody works with.
+    pub in_use: usize,
+    /// The most that there are.
+    pub limit: usize,
 }

@@ -5,6 +5,7 @@
 
 mod error_type;
 mod facts;
+mod page;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub use facts::{
     HooksRan, Interval, Life, ModelContent, ModelTry, RequestServed, RequestTrace, RunContent,
     RunEnd, RunFacts, TodoCounts, ToolContent, ToolFacts, TurnEnd,
 };
+pub use page::{MetricsPage, MetricsUnavailable};
 
 /// Something that happened in the engine, or at the API.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,7 +144,9 @@ impl Observation {
                 status: *status,
                 end: None,
             },
-            Self::ClaimWon { .. }
+            Self::Census(_)
+            | Self::Workers { .. }
+            | Self::ClaimWon { .. }
             | Self::ClaimLost { .. }
             | Self::Reclaimed { .. }
             | Self::LeaseLost { .. }

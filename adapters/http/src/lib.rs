@@ -12,6 +12,7 @@ mod fields;
 mod head;
 mod idempotency;
 mod json;
+mod metrics;
 mod openapi;
 mod operator;
 mod paging;
@@ -32,7 +33,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use hango_application::use_cases::{AdminToken, UseCases};
+use hango_ports::telemetry::MetricsPage;
 
+pub use metrics::router as metrics_router;
 pub use openapi::document;
 pub use rates::{RateLimits, Rates};
 pub use readiness::Readiness;
@@ -53,6 +56,8 @@ pub struct Api {
     pub max_body_bytes: usize,
     /// What opens the calls that make tenants; without it there are none.
     pub admin_token: Option<AdminToken>,
+    /// The page of metrics, where it is on this listener.
+    pub metrics: Option<Arc<dyn MetricsPage>>,
 }
 
 /// The API's routes, those that tell how the process is, and the description of both.
@@ -65,13 +70,15 @@ pub fn router(api: Api) -> Router {
         .route_layer(from_fn_with_state(api.clone(), refusals::record))
         .route_layer(from_fn_with_state(api.clone(), readiness::unless_starting));
     let pages = openapi::pages(&document);
-    enveloped(api, calls.merge(platform).merge(pages))
+    let metrics = metrics::routes(api.metrics.as_ref());
+    enveloped(api, calls.merge(platform).merge(pages).merge(metrics))
 }
 
 /// The routes that tell how the process is, where another one has the API.
 pub fn platform_router(api: Api) -> Router {
     let (platform, ..) = openapi::described();
-    enveloped(api, platform)
+    let metrics = metrics::routes(api.metrics.as_ref());
+    enveloped(api, platform.merge(metrics))
 }
 
 /// What every answer has in common.

@@ -110,6 +110,7 @@ impl RunStore for MemoryStore {
                 run: row.run.clone(),
                 agent: row.agent.clone(),
                 life: life.skip(passed_over).cloned().collect(),
+                tool_calls: u32::try_from(row.journal.len()).unwrap_or(u32::MAX),
             }
         }))
     }

@@ -14,8 +14,11 @@ use std::thread;
 use std::time::Duration;
 
 use opentelemetry::trace::TracerProvider;
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::{
+    MetricExporter, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
+};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::metrics::PeriodicReader;
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracer, SdkTracerProvider,
     SpanExporter as Exporter,
@@ -32,6 +35,9 @@ use gate::{Gate, Load, Noting};
 
 /// How long a collector may take for one batch, its repeats included.
 const EXPORT_TIME: Duration = Duration::from_secs(10);
+
+/// How often metrics are sent.
+const METRICS: Duration = Duration::from_secs(15);
 
 /// How many spans wait at most.
 const QUEUE: usize = 2048;
@@ -70,25 +76,15 @@ impl Pipeline {
     ///
     /// [`ExportError`]; whether the collector is there shows later, and hurts nobody.
     pub fn otlp(settings: &OtlpSettings) -> Result<Self, ExportError> {
-        let mut endpoint = settings.endpoint.clone();
-        if let Ok(mut path) = endpoint.path_segments_mut() {
-            path.pop_if_empty().extend(["v1", "traces"]);
-        }
-        let headers: HashMap<String, String> = settings
-            .headers
-            .0
-            .iter()
-            .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
-            .collect();
         let exporter = SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .with_http_client(client()?)
-            .with_headers(headers)
-            .with_endpoint(endpoint)
+            .with_headers(headers(settings))
+            .with_endpoint(endpoint(settings, "traces"))
             .with_timeout(EXPORT_TIME)
             .build()?;
-        Ok(Self::to(exporter, settings.resource()))
+        Ok(Self::to(exporter, settings.service.resource()))
     }
 
     /// To an exporter.
@@ -154,6 +150,40 @@ impl Pipeline {
             );
         }
     }
+}
+
+/// What sends metrics to a collector, now and then.
+pub(crate) type Collector = PeriodicReader<MetricExporter>;
+
+/// To a collector, by OTLP over HTTP. What it does not take is told again with what comes next: sums are sent
+/// as they stand.
+pub(crate) fn collector(settings: &OtlpSettings) -> Result<Collector, ExportError> {
+    let exporter = MetricExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_http_client(client()?)
+        .with_headers(headers(settings))
+        .with_endpoint(endpoint(settings, "metrics"))
+        .with_timeout(EXPORT_TIME)
+        .build()?;
+    Ok(PeriodicReader::builder(exporter)
+        .with_interval(METRICS)
+        .build())
+}
+
+fn endpoint(settings: &OtlpSettings, signal: &str) -> String {
+    let mut endpoint = settings.endpoint.clone();
+    if let Ok(mut path) = endpoint.path_segments_mut() {
+        path.pop_if_empty().extend(["v1", signal]);
+    }
+    endpoint.into()
+}
+
+fn headers(settings: &OtlpSettings) -> HashMap<String, String> {
+    let headers = settings.headers.0.iter();
+    headers
+        .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
+        .collect()
 }
 
 /// A client that blocks: the exporter's thread has no runtime. It is built on a thread that has none either.

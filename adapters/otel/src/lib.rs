@@ -1,8 +1,10 @@
-//! What operators see of hango, by OpenTelemetry: spans for any backend that speaks OTLP.
+//! What operators see of hango, by OpenTelemetry: spans and metrics for any backend that speaks OTLP, and
+//! metrics for Prometheus.
 //!
 //! | module | what it has |
 //! | --- | --- |
 //! | `names` | every name that leaves this crate |
+//! | `metrics` | numbers, out of the same; the page that Prometheus reads |
 //! | `traces` | spans, out of what the engine and the API tell |
 //! | `export` | the way out: bounded, counted, and never waited for |
 //! | `settings` | what OpenTelemetry's variables say |
@@ -12,10 +14,12 @@
 //! becomes of a collector, no run notices.
 
 mod export;
+mod metrics;
 pub mod names;
 mod settings;
 mod traces;
 
 pub use export::{DropReason, Dropped, ExportError, Pipeline};
-pub use settings::{Headers, OtlpSettings, ResourceAttributes, SettingsError, sampling};
+pub use metrics::{Metrics, MetricsError, MetricsSettings};
+pub use settings::{Headers, OtlpSettings, ResourceAttributes, Service, SettingsError, sampling};
 pub use traces::Traces;

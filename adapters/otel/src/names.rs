@@ -95,6 +95,16 @@ pub mod key {
     pub const TODOS_IN_PROGRESS: &str = "hango.todos.in_progress";
     /// Those that are done.
     pub const TODOS_COMPLETED: &str = "hango.todos.completed";
+    /// Whether a claim was made.
+    pub const OUTCOME: &str = "outcome";
+    /// Where a run stands.
+    pub const STATE: &str = "state";
+    /// Which kind of telemetry.
+    pub const SIGNAL: &str = "signal";
+    /// Why it was dropped.
+    pub const DROP_REASON: &str = "reason";
+    /// Which tokens: those that were read, or written.
+    pub const TOKEN_TYPE: &str = "gen_ai.token.type";
     /// What a link leads to.
     pub const LINK_KIND: &str = "hango.link.kind";
 
@@ -215,6 +225,148 @@ pub mod value {
     pub const CREATED_BY: &str = "created_by";
     /// The kind of every tool.
     pub const FUNCTION: &str = "function";
+    /// A model call.
+    pub const CHAT: &str = "chat";
+    /// A claim that was made.
+    pub const WON: &str = "won";
+    /// A claim that somebody else made.
+    pub const LOST: &str = "lost";
+    /// Tokens that were read.
+    pub const INPUT: &str = "input";
+    /// Tokens that were written.
+    pub const OUTPUT: &str = "output";
+    /// Spans, where telemetry was dropped.
+    pub const TRACES: &str = "traces";
+    /// A tool that nobody registered.
+    pub const OTHER: &str = "_OTHER";
+    /// All tenants that are not named.
+    pub const OTHER_TENANTS: &str = "_other";
     /// A method that HTTP does not name.
     pub const OTHER_METHOD: &str = "_OTHER";
+}
+
+/// Names of metrics.
+pub mod metric {
+    /// How long a run took, from its first claim to its end.
+    pub const INVOKE_AGENT_DURATION: &str = "gen_ai.invoke_agent.duration";
+    /// How many model calls of a run were completed.
+    pub const INVOKE_AGENT_INFERENCE_CALLS: &str = "gen_ai.invoke_agent.inference_calls";
+    /// How many tool calls a run made.
+    pub const INVOKE_AGENT_TOOL_CALLS: &str = "gen_ai.invoke_agent.tool_calls";
+    /// How long a tool call took.
+    pub const EXECUTE_TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
+    /// How long a try of a model call took.
+    pub const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
+    /// When its answer began.
+    pub const OPERATION_FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
+    /// What it cost, in tokens.
+    pub const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
+    /// Connections of the store that are in use.
+    pub const DB_POOL_IN_USE: &str = "hango.db.pool.in_use";
+    /// The most that there are.
+    pub const DB_POOL_LIMIT: &str = "hango.db.pool.limit";
+    /// How long a request took.
+    pub const HTTP_REQUEST_DURATION: &str = "http.server.request.duration";
+    /// Runs that have not ended, by where they stand.
+    pub const RUNS_BY_STATE: &str = "hango.runs.by_state";
+    /// Runs that wait.
+    pub const QUEUE_DEPTH: &str = "hango.run.queue_depth";
+    /// How long the oldest run waits that could be claimed.
+    pub const OLDEST_QUEUED_AGE: &str = "hango.run.oldest_queued_age";
+    /// How long ago the oldest run that is running was claimed first.
+    pub const OLDEST_RUNNING_AGE: &str = "hango.run.oldest_running_age";
+    /// How long a run waited for its first claim.
+    pub const QUEUE_WAIT: &str = "hango.run.queue_wait.duration";
+    /// Workers of this process that execute a run.
+    pub const WORKERS_BUSY: &str = "hango.run.workers.busy";
+    /// All of its workers.
+    pub const WORKERS_LIMIT: &str = "hango.run.workers.limit";
+    /// Claims, won and lost.
+    pub const CLAIMS: &str = "hango.run.claims";
+    /// Runs that were taken back from a process that fell silent.
+    pub const RECLAIMED: &str = "hango.run.reclaimed";
+    /// Turns that a run completed.
+    pub const ITERATIONS: &str = "hango.run.iterations";
+    /// Tool calls that failed.
+    pub const TOOL_ERRORS: &str = "hango.tool.errors";
+    /// How long a layer's hook before a run took.
+    pub const BEFORE_RUN_DURATION: &str = "hango.middleware.before_run.duration";
+    /// Tool calls that a layer answered itself.
+    pub const TOOL_SHORT_CIRCUITS: &str = "hango.middleware.tool_short_circuits";
+    /// Tool calls that were made too often.
+    pub const REPEAT_BLOCKED: &str = "hango.middleware.repeat_blocked";
+    /// Telemetry that never arrived.
+    pub const DROPPED: &str = "hango.telemetry.dropped";
+
+    /// Every metric.
+    pub const ALL: [&str; 25] = [
+        INVOKE_AGENT_DURATION,
+        INVOKE_AGENT_INFERENCE_CALLS,
+        INVOKE_AGENT_TOOL_CALLS,
+        EXECUTE_TOOL_DURATION,
+        OPERATION_DURATION,
+        OPERATION_FIRST_CHUNK,
+        TOKEN_USAGE,
+        DB_POOL_IN_USE,
+        DB_POOL_LIMIT,
+        HTTP_REQUEST_DURATION,
+        RUNS_BY_STATE,
+        QUEUE_DEPTH,
+        OLDEST_QUEUED_AGE,
+        OLDEST_RUNNING_AGE,
+        QUEUE_WAIT,
+        WORKERS_BUSY,
+        WORKERS_LIMIT,
+        CLAIMS,
+        RECLAIMED,
+        ITERATIONS,
+        TOOL_ERRORS,
+        BEFORE_RUN_DURATION,
+        TOOL_SHORT_CIRCUITS,
+        REPEAT_BLOCKED,
+        DROPPED,
+    ];
+}
+
+/// Where the buckets of histograms end.
+pub mod buckets {
+    /// Runs, in seconds; how old those are that take longer the gauges tell.
+    pub const RUN: [f64; 13] = [
+        0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6,
+    ];
+    /// Calls of models and tools, in seconds.
+    pub const CALL: [f64; 14] = [
+        0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+    ];
+    /// Calls of a run.
+    pub const COUNT: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
+    /// Turns of a run.
+    pub const ITERATIONS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 20.0, 32.0];
+    /// Tokens of a call.
+    pub const TOKENS: [f64; 14] = [
+        1.0,
+        4.0,
+        16.0,
+        64.0,
+        256.0,
+        1024.0,
+        4096.0,
+        16384.0,
+        65536.0,
+        262_144.0,
+        1_048_576.0,
+        4_194_304.0,
+        16_777_216.0,
+        67_108_864.0,
+    ];
+    /// Requests, in seconds.
+    pub const REQUEST: [f64; 11] = [
+        0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+    ];
+    /// Waiting, in seconds.
+    pub const WAIT: [f64; 12] = [
+        0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0,
+    ];
+    /// Hooks, in seconds.
+    pub const HOOK: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0];
 }

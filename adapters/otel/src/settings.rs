@@ -18,9 +18,16 @@ pub struct OtlpSettings {
     /// Sent with every request.
     pub headers: Headers,
     /// Whose spans they are.
-    pub resource: ResourceAttributes,
-    /// The service's name, where it is not called hango.
-    pub service_name: Option<String>,
+    pub service: Service,
+}
+
+/// Whose spans and metrics they are.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    /// What its operator says of it.
+    pub attributes: ResourceAttributes,
+    /// Its name, where it is not called hango.
+    pub name: Option<String>,
     /// The process, for as long as it lives.
     pub instance: String,
 }
@@ -75,16 +82,16 @@ impl ResourceAttributes {
     }
 }
 
-impl OtlpSettings {
-    /// Whose the spans are.
+impl Service {
+    /// What is said of it with everything.
     pub(crate) fn resource(&self) -> Resource {
-        let given = self.resource.0.iter();
+        let given = self.attributes.0.iter();
         let given = given.map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
         let own = [
             KeyValue::new(key::SERVICE_VERSION, env!("CARGO_PKG_VERSION")),
             KeyValue::new(key::SERVICE_INSTANCE_ID, self.instance.clone()),
         ];
-        let name = self.service_name.clone();
+        let name = self.name.clone();
         let name = name.map(|name| KeyValue::new(key::SERVICE_NAME, name));
         Resource::builder_empty()
             .with_attributes([KeyValue::new(key::SERVICE_NAME, value::SERVICE)])
@@ -181,14 +188,12 @@ mod tests {
     #[test]
     fn a_service_is_called_as_its_operator_says() {
         let named = |service_name: Option<&str>, attributes: &str| {
-            let settings = OtlpSettings {
-                endpoint: Url::parse("http://127.0.0.1:4318").expect("a URL"),
-                headers: Headers::default(),
-                resource: ResourceAttributes::parse(attributes).expect("a list"),
-                service_name: service_name.map(str::to_owned),
+            let service = Service {
+                attributes: ResourceAttributes::parse(attributes).expect("a list"),
+                name: service_name.map(str::to_owned),
                 instance: "i".to_owned(),
             };
-            let resource = settings.resource();
+            let resource = service.resource();
             let get = |key: &'static str| resource.get(&Key::new(key)).map(|it| it.to_string());
             (get(key::SERVICE_NAME), get("deployment.environment.name"))
         };

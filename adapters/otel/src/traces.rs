@@ -76,6 +76,8 @@ impl Telemetry for Traces {
             | Observation::ToolSettled(_)
             | Observation::TurnEnded(_)
             | Observation::RunEnded { .. }
+            | Observation::Census(_)
+            | Observation::Workers { .. }
             | Observation::ClaimWon { .. }
             | Observation::ClaimLost { .. }
             | Observation::Reclaimed { .. }

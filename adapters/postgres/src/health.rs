@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use hango_ports::StoreFailure;
-use hango_ports::store::StoreHealth;
+use hango_ports::store::{Connections, StoreHealth};
 
 use crate::PostgresStore;
 use crate::error::Error;
@@ -26,5 +26,10 @@ impl StoreHealth for PostgresStore {
                 })
             })
             .await
+    }
+
+    /// But for the one that renewals have for themselves.
+    fn connections(&self) -> Option<Connections> {
+        Some(self.pool.connections())
     }
 }

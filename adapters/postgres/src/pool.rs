@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use hango_ports::store::Connections;
 use sqlx::{Connection, PgConnection};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -68,6 +69,11 @@ impl Pool {
             runtime,
             turns: None,
         }
+    }
+
+    /// How many connections are in use now.
+    pub(crate) fn connections(&self) -> Connections {
+        self.places.connections()
     }
 
     /// The same connections, for those who may be many at once: all of them together leave one to

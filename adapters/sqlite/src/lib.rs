@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hango_domain::queue::SetAside;
-use hango_ports::store::StoreHealth;
+use hango_ports::store::{Connections, StoreHealth};
 use hango_ports::{Clock, StoreFailure, Stores};
 use sqlx::SqlitePool;
 
@@ -83,5 +83,15 @@ impl StoreHealth for SqliteStore {
                 Ok(())
             })
             .await
+    }
+
+    /// Those of readers.
+    fn connections(&self) -> Option<Connections> {
+        let limit = self.readers.options().get_max_connections() as usize;
+        let open = self.readers.size() as usize;
+        Some(Connections {
+            in_use: open.saturating_sub(self.readers.num_idle()),
+            limit,
+        })
     }
 }

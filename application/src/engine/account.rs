@@ -52,6 +52,8 @@ struct RunClock {
 struct State {
     turn: Option<OpenTurn>,
     iterations: u32,
+    /// Tool calls that were asked for in this execution.
+    tool_calls: u32,
     usage: Usage,
     todos: Option<TodoCounts>,
     life: Vec<(Timestamp, Life)>,
@@ -100,6 +102,7 @@ impl Account {
             state: Mutex::new(State {
                 turn: Some(OpenTurn::new(run.progress.begun_turn, at)),
                 iterations: run.iterations,
+                tool_calls: 0,
                 usage: run.usage,
                 todos: None,
                 life: vec![(at, life)],
@@ -149,6 +152,10 @@ impl Account {
     /// What a write will be remembered for, once it is made.
     pub(super) fn saving(&self, change: &Change) -> Saving {
         Saving {
+            calls: match change {
+                Change::Answer(answer) => u32::try_from(answer.calls.len()).unwrap_or(u32::MAX),
+                _ => 0,
+            },
             usage: match change {
                 Change::Answer(answer) => answer.message.usage.unwrap_or_default(),
                 Change::Finish(end) => end.usage,
@@ -184,6 +191,7 @@ impl Account {
         }
         let mut state = self.lock();
         state.usage += saving.usage;
+        state.tool_calls = state.tool_calls.saturating_add(saving.calls);
         if let Some(todos) = saving.todos {
             state.todos = TodoCounts::of(&todos);
         }
@@ -270,6 +278,7 @@ impl OpenTurn {
 
 /// What a write is remembered for.
 pub(super) struct Saving {
+    calls: u32,
     usage: Usage,
     completes: Option<u32>,
     begins: Option<u32>,

@@ -5,7 +5,6 @@
 //! wrong; `providers` and `tools` read the file's sections.
 
 mod database;
-mod later;
 mod names;
 mod parse;
 mod problems;
@@ -67,7 +66,6 @@ impl Config {
         let known: Vec<_> = table().map(|setting| setting.name).collect();
         names::check_environment(environment, &known, cfg!(debug_assertions), &mut problems);
         names::check_file(&file, table(), &mut problems);
-        later::refuse(&values, &mut problems);
 
         // The sections are read even where a setting is wrong: everything is said at once.
         let settings = Settings::read(&values, &mut problems).or_else(defaults);
@@ -187,11 +185,9 @@ impl From<&Settings> for ApiSettings {
     }
 }
 
-/// Every setting of the contract, those of later builds last.
+/// Every setting of the contract.
 fn table() -> impl Iterator<Item = &'static Setting> + Clone {
-    settings::SETTINGS
-        .iter()
-        .chain(later::LATER.iter().map(|later| &later.setting))
+    settings::SETTINGS.iter()
 }
 
 /// The settings of somebody who says nothing.

@@ -151,6 +151,10 @@ settings! {
     openai_api_key: Option<SecretString> = "OPENAI_API_KEY", UNSET, Secret, optional(secret);
     /// Where provider openai is, /v1 included; unset is the public API.
     openai_base_url: Option<Url> = "HANGO_OPENAI_BASE_URL", UNSET, Url, optional(http_url);
+    /// Where /metrics listens by itself; unset, it is where the API is, if that is a loopback address.
+    metrics_listen: Option<SocketAddr> = "HANGO_METRICS_LISTEN", UNSET, Plain, optional(address);
+    /// Whether metrics name tenants.
+    metrics_tenant_label: bool = "HANGO_METRICS_TENANT_LABEL", Text("true"), Plain, switch;
     /// Whether spans hold prompts, answers, arguments and results.
     trace_llm_content: bool = "HANGO_TRACE_LLM_CONTENT", Text("false"), Plain, switch;
     /// Where spans are sent, as OpenTelemetry says: OTLP over HTTP, /v1/traces is added; unset sends nothing.

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Write};
 
-use super::later::LATER;
 use super::settings::SETTINGS;
 use super::values::{Fallback, Origin, Setting, Value, masked_url};
 use super::{Config, ProviderKind};
@@ -79,12 +78,6 @@ pub(crate) fn help() -> String {
         .to_owned();
     for setting in SETTINGS {
         describe(&mut help, setting);
-    }
-    help.push_str(
-        "\n\nKnown, and refused by this build, which does not have what they ask for yet:\n",
-    );
-    for later in LATER {
-        describe(&mut help, &later.setting);
     }
     help
 }

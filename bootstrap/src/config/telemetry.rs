@@ -1,7 +1,7 @@
 //! What OpenTelemetry's variables say. They are read as its specification does, and so as for any program.
 
 use hango_domain::Sampling;
-use hango_otel::{OtlpSettings, SettingsError, sampling};
+use hango_otel::{OtlpSettings, Service, SettingsError, sampling};
 
 use super::Settings;
 use super::parse::Parsed;
@@ -35,10 +35,23 @@ impl Settings {
         Some(OtlpSettings {
             endpoint,
             headers: self.otlp_headers.clone(),
-            resource: self.otel_resource.clone(),
-            service_name: self.otel_service_name.clone(),
-            instance,
+            service: self.service(instance),
         })
+    }
+
+    /// Whose spans and metrics those of the process `instance` are.
+    pub(crate) fn service(&self, instance: String) -> Service {
+        Service {
+            attributes: self.otel_resource.clone(),
+            name: self.otel_service_name.clone(),
+            instance,
+        }
+    }
+
+    /// Whether the page of metrics is on the API's listener. It is read without a key, so only where nobody
+    /// but the machine itself can reach that.
+    pub(crate) const fn shows_metrics(&self) -> bool {
+        self.metrics_listen.is_none() && self.listen.ip().is_loopback()
     }
 
     /// Which traces are recorded.

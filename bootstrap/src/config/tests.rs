@@ -205,22 +205,18 @@ fn an_operators_token_opens_for_its_own_text_and_is_not_shown() {
 }
 
 #[test]
-fn what_this_build_does_not_have_is_refused_and_not_ignored() {
-    for (name, text) in [
-        ("HANGO_METRICS_LISTEN", "127.0.0.1:9090"),
-        ("HANGO_METRICS_TENANT_LABEL", "false"),
-    ] {
-        let refused = refused(&[(name, text)], "");
-        assert!(
-            refused.contains("this build does not have"),
-            "{name}: {refused}"
-        );
-    }
-}
+fn metrics_are_shown_where_the_api_is_only_while_nobody_else_reaches_it() {
+    let shown = |variables: &[(&str, &str)]| loaded(variables, "").settings.shows_metrics();
 
-#[test]
-fn a_value_that_asks_for_nothing_new_is_accepted() {
-    loaded(&[], "metrics_tenant_label = true");
+    assert!(shown(&[]));
+    assert!(shown(&[("HANGO_LISTEN", "[::1]:8080")]));
+    assert!(!shown(&[("HANGO_LISTEN", "0.0.0.0:8080")]));
+    assert!(!shown(&[("HANGO_METRICS_LISTEN", "127.0.0.1:9464")]));
+    let listen = loaded(
+        &[("HANGO_METRICS_LISTEN", "0.0.0.0:9464")],
+        "metrics_tenant_label = false",
+    );
+    assert!(listen.settings.metrics_listen.is_some() && !listen.settings.metrics_tenant_label);
 }
 
 #[test]

@@ -21,6 +21,14 @@ use crate::chain::Chain;
 use crate::memory::RunMemory;
 use crate::middleware::{LayerTool, Middleware};
 
+/// The names of all layers.
+pub const NAMES: [&str; 4] = [
+    RepairToolCalls::NAME,
+    TodoList::NAME,
+    RepeatCall::NAME,
+    ToolAllowlist::NAME,
+];
+
 /// The layers of an agent with these settings, outermost first. A slot that nothing fills is left out.
 /// `repeat_call_threshold` is the server's own, for agents that set none.
 ///

@@ -48,6 +48,8 @@ pub struct RunFacts {
     pub lane: String,
     /// The kind of its provider; `None` where that is not known any more.
     pub provider: Option<String>,
+    /// Its model; `None` where that is not known any more.
+    pub model: Option<String>,
     /// Its trace.
     pub trace: RunTrace,
 }
@@ -69,6 +71,7 @@ impl RunFacts {
             created_by: run.created_by,
             lane: run.lane.clone(),
             provider,
+            model: agent.map(|agent| agent.settings.model.clone()),
             trace: run.trace.clone(),
         }
     }
@@ -199,6 +202,8 @@ pub struct RunEnd {
     pub stop_reason: Option<StopReason>,
     /// Model calls whose turn was completed.
     pub iterations: u32,
+    /// Tool calls that its models asked for.
+    pub tool_calls: u32,
     /// How often it was claimed.
     pub attempts: u32,
     /// What those calls cost.

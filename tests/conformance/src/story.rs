@@ -31,6 +31,7 @@ pub async fn a_story_has_the_claims_the_ways_back_and_the_turns(fixture: Fixture
         .filter(|event| of_life(&event.kind))
         .collect();
     assert_eq!(told.life, expected);
+    assert_eq!(told.tool_calls, 2);
     let owners: Vec<_> = told
         .life
         .iter()
@@ -55,7 +56,7 @@ pub async fn a_story_is_of_the_run_as_it_is_now(fixture: Fixture) {
 
     assert_eq!(Some(told.run), cancelled.ok());
     assert_eq!(told.agent, place.agent.snapshot());
-    assert_eq!(told.life, []);
+    assert_eq!((told.life, told.tool_calls), (vec![], 0));
 }
 
 /// A run that does not exist has none.

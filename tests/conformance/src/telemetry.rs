@@ -67,7 +67,7 @@ fn every_kind() -> Vec<Observation> {
         run: lease.run,
         status,
         end: None,
-    let ended = |status| Observation::RunEnded { lease, status };
+    };
     let many = Counts {
         queued: u64::MAX / 2,
         running: 0,

@@ -62,8 +62,7 @@ impl Telemetry for Counts {
             | Observation::ModelTried(_)
             | Observation::ToolSettled(_)
             | Observation::TurnEnded(_)
-            | Observation::RequestServed(_) => {}
-            | Observation::Noted { .. }
+            | Observation::RequestServed(_)
             | Observation::Census(_)
             | Observation::Workers { .. } => {}
         }

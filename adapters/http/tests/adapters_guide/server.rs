@@ -87,6 +87,7 @@ pub(crate) async fn serve(
         rates: Arc::default(),
         max_body_bytes: settings.max_body_bytes,
         admin_token: None,
+        metrics: None,
     });
     let last_requests = CancellationToken::new();
     let stopped = last_requests.clone().cancelled_owned();

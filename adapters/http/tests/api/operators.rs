@@ -218,6 +218,7 @@ async fn without_a_token_the_operators_calls_do_not_exist() {
     let without = |api: Api| {
         router(Api {
             admin_token: None,
+            metrics: None,
             ..api
         })
     };

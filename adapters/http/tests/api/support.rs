@@ -155,6 +155,7 @@ impl Server {
             rates: Arc::default(),
             max_body_bytes: MAX_BODY,
             admin_token: Some(AdminToken::parse(ADMIN_TOKEN).unwrap()),
+            metrics: None,
         });
         let (tenant, owner) = make_tenant(&use_cases, "acme").await;
         let (_, stranger) = make_tenant(&use_cases, "umbrella").await;
@@ -183,6 +184,7 @@ impl Server {
             rates: Arc::default(),
             max_body_bytes: MAX_BODY,
             admin_token: Some(AdminToken::parse(ADMIN_TOKEN).unwrap()),
+            metrics: None,
         });
         Self {
             router,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hango_ports::store::Connections;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -86,6 +87,14 @@ impl Places {
 
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
+    }
+
+    pub(crate) fn connections(&self) -> Connections {
+        let limit = self.limits().connections as usize;
+        Connections {
+            in_use: limit.saturating_sub(self.0.free.available_permits()),
+            limit,
+        }
     }
 
     /// A connection that lives, in a place that became free; for one of the many when it is his turn.

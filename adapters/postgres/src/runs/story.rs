@@ -6,13 +6,14 @@ use hango_ports::run_store::{MAX_LIFE, Story, is_of_life};
 use sqlx::PgConnection;
 
 use crate::error::Error;
-use crate::rows::{self, run_columns};
+use crate::rows::{self, Columns, run_columns};
 
 /// A run with the agent as it was when the run was accepted.
 const RUN: &str = concat!(
     "select ",
     run_columns!(),
-    ", a.snapshot, a.agent_id as snapshot_of
+    ", a.snapshot, a.agent_id as snapshot_of,
+         (select count(*) from tool_calls c where c.run_id = r.id) as tool_calls
      from runs r
      left join agent_snapshots a on a.agent_id = r.agent_id and a.version = r.agent_version
      where r.id = $1"
@@ -47,5 +48,6 @@ pub(super) async fn story(conn: &mut PgConnection, run: RunId) -> Result<Option<
         agent: rows::agent_snapshot(&row)?,
         run: rows::run(&row)?.whole()?,
         life,
+        tool_calls: Columns::new(&row, "runs", "id").big_number("tool_calls")?,
     }))
 }

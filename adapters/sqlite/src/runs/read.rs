@@ -12,7 +12,7 @@ use sqlx::types::Json;
 
 use crate::audit::{behind, one_more};
 use crate::error::Error;
-use crate::rows::{self, ReadRun, integer, run_columns};
+use crate::rows::{self, Columns, ReadRun, integer, run_columns};
 
 /// A run that the caller sees.
 pub(crate) async fn find<'e>(
@@ -161,7 +161,8 @@ pub(crate) async fn story(readers: &SqlitePool, run: RunId) -> Result<Option<Sto
     let row = sqlx::query(concat!(
         "select ",
         run_columns!(),
-        " from runs r where r.id = ?"
+        ", (select count(*) from tool_calls c where c.run_id = r.id) as tool_calls
+         from runs r where r.id = ?"
     ))
     .bind(run.to_string())
     .fetch_optional(&mut *conn)
@@ -186,5 +187,6 @@ pub(crate) async fn story(readers: &SqlitePool, run: RunId) -> Result<Option<Sto
         run: rows::run(&row)?.whole()?,
         agent: agent_snapshot(&mut *conn, run).await?,
         life,
+        tool_calls: Columns::new(&row, "runs", "id").number("tool_calls")?,
     }))
 }

@@ -6,7 +6,8 @@ use hango_domain::Timestamp;
 use hango_domain::conversation::{Block, StopReason};
 use hango_domain::event::{Event, EventKind};
 use hango_domain::run::{AfterTurn, Boundary, Change, Outcome, RunStatus};
-use hango_ports::telemetry::{ErrorType, Life, RunContent, RunEnd};
+use hango_ports::run_store::Story;
+use hango_ports::telemetry::{ErrorType, RunContent, RunEnd};
 
 use super::Account;
 use crate::engine::Shared;
@@ -74,13 +75,15 @@ impl Ending {
 impl Account {
     /// The run ended here.
     pub(in crate::engine) async fn ended(&self, shared: &Shared, status: RunStatus) -> Box<RunEnd> {
-        let earlier = self.earlier(shared).await;
+        let story = self.story(shared).await;
         let mut state = self.lock();
         let ending = state.ending.take();
         let at = ending.as_ref().map_or_else(|| self.now(), |it| it.at);
         let error = ending.as_ref().and_then(|it| it.error.clone());
         let error = (status == RunStatus::Failed).then_some(error).flatten();
-        let mut life = earlier;
+        let before = |event: &&Event| event.attempt < self.attempt;
+        let earlier = story.iter().flat_map(|story| &story.life).filter(before);
+        let mut life = life_of(earlier);
         life.append(&mut state.life);
         let end = RunEnd {
             about: Arc::clone(&self.about),
@@ -91,6 +94,7 @@ impl Account {
             error: error.clone(),
             stop_reason: ending.as_ref().and_then(|it| it.stop_reason),
             iterations: state.iterations,
+            tool_calls: story.map_or(state.tool_calls, |story| story.tool_calls),
             attempts: self.attempt,
             usage: state.usage,
             todos: state.todos,
@@ -107,23 +111,19 @@ impl Account {
         Box::new(end)
     }
 
-    /// What happened to the run before this claim.
-    async fn earlier(&self, shared: &Shared) -> Vec<(Timestamp, Life)> {
-        if self.attempt == 1 || !self.about.trace.sampled {
-            return Vec::new();
+    /// What is on record of the run, where there was a claim before this one.
+    async fn story(&self, shared: &Shared) -> Option<Story> {
+        if self.attempt == 1 {
+            return None;
         }
         match shared.parts.runs.story(self.claimed.id).await {
-            Ok(Some(story)) => {
-                let before = |event: &&Event| event.attempt < self.attempt;
-                life_of(story.life.iter().filter(before))
-            }
-            Ok(None) => Vec::new(),
+            Ok(story) => story,
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "what happened to a run before its last claim is not told"
                 );
-                Vec::new()
+                None
             }
         }
     }

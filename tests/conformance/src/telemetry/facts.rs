@@ -86,6 +86,7 @@ fn about(context: &CallContext) -> RunFacts {
         created_by: UserId(Uuid::max()),
         lane: String::new(),
         provider: None,
+        model: None,
         trace: context.trace.clone(),
     }
 }
@@ -186,6 +187,7 @@ fn ended(about: &Arc<RunFacts>) -> Observation {
             error: None,
             stop_reason: None,
             iterations: u32::MAX,
+            tool_calls: u32::MAX,
             attempts: 0,
             usage: Usage::default(),
             todos: Some(TodoCounts {
