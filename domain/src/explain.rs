@@ -49,27 +49,27 @@ pub enum Blocked {
 }
 
 impl Blocked {
-    /// Every word that there is.
-    pub const WORDS: [&'static str; 6] = [
+    /// The words of the HTTP contract for all but a run.
+    pub const WORDS: [&'static str; 4] = [
         "tenant_suspended",
-        "earlier_run",
         "not_available",
         "newer_memory",
         "tenant_cap",
-        "worker",
     ];
 
-    /// The word of the HTTP contract.
+    /// What it is called in the HTTP contract: the run's id, or a word; `None` for a worker.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TenantSuspended => "tenant_suspended",
-            Self::EarlierRun(_) => "earlier_run",
-            Self::NotAvailable(_) => "not_available",
-            Self::NewerMemory => "newer_memory",
-            Self::TenantCap => "tenant_cap",
-            Self::Worker => "worker",
-        }
+    pub fn name(self) -> Option<String> {
+        let [suspended, waits, newer, cap] = Self::WORDS;
+        let word = match self {
+            Self::EarlierRun(run) => return Some(run.to_string()),
+            Self::Worker => return None,
+            Self::TenantSuspended => suspended,
+            Self::NotAvailable(_) => waits,
+            Self::NewerMemory => newer,
+            Self::TenantCap => cap,
+        };
+        Some(word.to_owned())
     }
 }
 

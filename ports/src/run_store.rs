@@ -106,11 +106,11 @@ pub trait RunStore: Send + Sync {
     async fn census(&self, most_tenants: u32) -> Result<Census, RunStoreError>;
 
     /// Takes queued runs, as [`hango_domain::queue::eligible`] says. Of any number of simultaneous
-    /// callers exactly one gets a run; losing is not an error, the list is just shorter. The first
+    /// callers exactly one gets a run; losing is not an error, it is [counted](Claims::lost). The first
     /// claim of a run appends its input as the user's message.
     ///
     /// After [`StoreFailure::Unavailable`] claims may have been made; [`renew`](Self::renew) finds them.
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError>;
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, RunStoreError>;
 
     /// Lets the leases of `held` end `ttl` from now, in one write for all of them.
     ///
@@ -276,6 +276,29 @@ pub struct ClaimRequest {
     pub only: Option<RunId>,
     /// What limits the claim.
     pub limits: ClaimLimits,
+}
+
+/// What came of asking for runs.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// The claims that were made.
+    pub won: Vec<Claimed>,
+    /// Runs that went to somebody else meanwhile, or must not be claimed any more: the one that was asked for,
+    /// or those that were selected and did not change. One that is passed over because it is locked is none.
+    pub lost: u32,
+}
+
+impl Claims {
+    /// Those of a request by which so many runs were `selected`, of which so many were `changed`.
+    #[must_use]
+    pub fn of(request: &ClaimRequest, selected: usize, changed: usize, won: Vec<Claimed>) -> Self {
+        let missed = match request.only {
+            Some(_) => usize::from(changed == 0),
+            None => selected.saturating_sub(changed),
+        };
+        let lost = u32::try_from(missed).unwrap_or(u32::MAX);
+        Self { won, lost }
+    }
 }
 
 /// A claim that was made, with all that its executor needs.

@@ -61,7 +61,7 @@ async fn a_run_behind_a_running_one_says_so_and_the_running_one_who_holds_it(kin
         lease["owner_id"].as_str().expect("an id")
     });
     assert!(summary(&running).contains(&words), "{running:#}");
-    let place = json!({"position": 2, "blocked_by": "earlier_run", "tenant_running": 1,
+    let place = json!({"position": 2, "blocked_by": first.id, "tenant_running": 1,
                        "tenant_cap": 7});
     assert_eq!(queued["queue"], place);
     assert_eq!(

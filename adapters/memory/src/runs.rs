@@ -22,7 +22,7 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest, Position};
 use hango_ports::run_store::{
-    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, MAX_LIFE, NewRun, PruneRequest,
+    Accepted, Cancelled, Census, ClaimRequest, Claims, Held, MAX_LIFE, NewRun, PruneRequest,
     Pruned, ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation,
     Story, Written, is_of_life,
 };
@@ -128,7 +128,7 @@ impl RunStore for MemoryStore {
         Ok(census(&counted, most_tenants, self.clock.now()))
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, RunStoreError> {
         Ok(self.lock().claim(request, self.clock.now()))
     }
 

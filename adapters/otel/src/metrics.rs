@@ -96,8 +96,8 @@ impl Metrics {
         let provider = provider.build();
         let meter = provider.meter(value::SCOPE);
         let gauges = Arc::new(Gauges::new(settings.tenants));
-        let dropped = settings.dropped.map(|dropped| (value::TRACES, dropped));
-        gauges::register(&meter, &gauges, dropped.into_iter().collect());
+        let dropped = settings.dropped.unwrap_or_default();
+        gauges::register(&meter, &gauges, vec![(value::TRACES, dropped)]);
         let metrics = Self {
             instruments: Instruments::new(&meter),
             meter,

@@ -49,7 +49,7 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::{IdempotencyKey, Repeated};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    Accepted, Cancelled, Census, ClaimRequest, Claims, Held, NewRun, PruneRequest, Pruned,
     ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
     Written,
 };
@@ -176,22 +176,24 @@ impl RunStore for PostgresStore {
             .await
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, RunStoreError> {
         let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
         let taken = self.holders.transact(move |conn| {
             let (clock, aside) = (clock.clone(), Arc::clone(&aside));
             Box::pin(async move { claim::take(conn, &clock, &aside, &request).await })
         });
-        let taken: Result<Vec<claim::Taken>, Error> = taken.await;
-        let taken = match taken {
+        let taken: Result<(usize, Vec<claim::Taken>), Error> = taken.await;
+        let (selected, taken) = match taken {
             // The database's last word on promise 5: somebody was faster.
-            Err(error) if error.constraint() == Some("running_runs_pkey") => Vec::new(),
+            Err(error) if error.constraint() == Some("running_runs_pkey") => (1, Vec::new()),
             taken => taken?,
         };
         for remembered in taken.iter().filter_map(claim::Taken::to_remember) {
             self.held.keep(remembered);
         }
-        Ok(claim::complete(&self.holders, taken).await)
+        let changed = taken.len();
+        let won = claim::complete(&self.holders, taken).await;
+        Ok(Claims::of(&request, selected, changed, won))
     }
 
     async fn renew(

@@ -32,7 +32,7 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    Accepted, Cancelled, Census, ClaimRequest, Claims, Held, NewRun, PruneRequest, Pruned,
     ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
     Written,
 };
@@ -114,7 +114,7 @@ impl RunStore for SqliteStore {
         Ok(around::census(&self.readers, most_tenants, self.clock.now()).await?)
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, RunStoreError> {
         let (clock, aside) = (self.clock.clone(), Arc::clone(&self.aside));
         let taken = self
             .writer
@@ -123,7 +123,8 @@ impl RunStore for SqliteStore {
             })
             .await?;
         // Nobody but the holder changes what follows, so the writer need not wait for it.
-        let mut claimed = Vec::with_capacity(taken.len());
+        let changed = taken.len();
+        let mut claimed = Vec::with_capacity(changed);
         for taken in taken {
             match claim::with_context(&self.readers, taken).await {
                 Ok(whole) => claimed.push(whole),
@@ -131,7 +132,8 @@ impl RunStore for SqliteStore {
                 Err(error) => tracing::warn!(%error, "a claimed run could not be read"),
             }
         }
-        Ok(claimed)
+        // Whoever has the writer has it alone: what is selected is changed.
+        Ok(Claims::of(&request, changed, changed, claimed))
     }
 
     async fn renew(

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use hango_domain::memory::MEMORY_VERSION;
 use hango_domain::queue::ClaimLimits;
-use hango_ports::run_store::ClaimRequest;
+use hango_ports::run_store::{ClaimRequest, Claims};
 use hango_ports::telemetry::Observation;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -110,8 +110,8 @@ async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> 
     // Over when what was claimed is held.
     let _claiming = shared.leases.claiming();
     let sent = Instant::now();
-    let claimed = match shared.parts.runs.claim(request).await {
-        Ok(claimed) => claimed,
+    let Claims { won, lost } = match shared.parts.runs.claim(request).await {
+        Ok(claims) => claims,
         Err(error) => {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
@@ -120,8 +120,15 @@ async fn claim(shared: &Arc<Shared>, mut permits: Vec<OwnedSemaphorePermit>) -> 
             return None;
         }
     };
-    let got = claimed.len();
-    for claimed in claimed {
+    for _ in 0..lost {
+        let owner = shared.parts.owner;
+        shared
+            .parts
+            .telemetry
+            .observe(Observation::ClaimLost { owner });
+    }
+    let got = won.len();
+    for claimed in won {
         let Some(permit) = permits.pop() else {
             // The store gave more than was asked for; what is not held here is given back.
             break;

@@ -25,7 +25,7 @@ use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::identity_store::{Credential, IdentityStoreError, UserPatch};
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    Accepted, Cancelled, Census, ClaimRequest, Claims, Held, NewRun, PruneRequest, Pruned,
     ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStoreError, Situation, Story, Written,
 };
 use hango_ports::session_store::{
@@ -122,7 +122,7 @@ arm! { RUNS = "store": RunStore, RunStoreError {
     story(run: RunId) -> Option<Story>;
     situation(seen: Visibility, run: RunId) -> Option<Situation>;
     census(most_tenants: u32) -> Census;
-    claim(request: ClaimRequest) -> Vec<Claimed>;
+    claim(request: ClaimRequest) -> Claims;
     renew(owner: OwnerId, held: Vec<Held>, ttl: std::time::Duration) -> Renewal;
     cancels(owner: OwnerId) -> Vec<Lease>;
     repair(change: Repair) -> Written;

@@ -522,13 +522,15 @@ fn of_a_long_life_the_last_attempts_are_kept() {
 fn every_word_is_one_of_those_that_are_listed() {
     let blocked = [
         Blocked::TenantSuspended,
-        Blocked::EarlierRun(run(7)),
         Blocked::NotAvailable(at(1)),
         Blocked::NewerMemory,
         Blocked::TenantCap,
-        Blocked::Worker,
     ];
-    assert_eq!(blocked.map(Blocked::as_str), Blocked::WORDS);
+    let names: Vec<_> = blocked.into_iter().filter_map(Blocked::name).collect();
+    assert_eq!(names, Blocked::WORDS);
+    let earlier = Blocked::EarlierRun(run(7)).name();
+    assert_eq!(earlier, Some(run(7).to_string()));
+    assert_eq!(Blocked::Worker.name(), None);
 
     let mut causes: Vec<_> = Cause::words().collect();
     let all = causes.len();

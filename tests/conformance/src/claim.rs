@@ -22,9 +22,16 @@ pub async fn of_eight_claimers_exactly_one_wins(fixture: Fixture) {
         let place = fixture.place().await;
         let run = fixture.run(&place).await;
 
-        let claims = join_all((1..=8).map(|n| fixture.claim(run.id, owner(n)))).await;
+        let claims = (1..=8).map(|n| fixture.claims(owner(n), Some(run.id), no_limits()));
+        let claims = join_all(claims).await;
 
-        let won: Vec<Claimed> = claims.into_iter().flatten().collect();
+        let lost: Vec<_> = claims.iter().map(|it| it.lost).collect();
+        assert_eq!(
+            lost.iter().sum::<u32>(),
+            7,
+            "each loser has lost it once: {lost:?}"
+        );
+        let won: Vec<Claimed> = claims.into_iter().flat_map(|it| it.won).collect();
         assert_eq!(runs_of(&won), [run.id]);
         let stored = fixture.on_record(&place, run.id).await.run;
         assert_eq!(stored.lease(), Some(won[0].lease));
@@ -47,7 +54,9 @@ pub async fn racing_batches_hand_out_each_run_once(fixture: Fixture) {
     };
 
     let rounds = join_all((1..=8).map(|n| fixture.claim_all(owner(n), None, limits))).await;
-    let rest = fixture.claim_all(owner(9), None, no_limits()).await;
+    let rest = fixture.claims(owner(9), None, no_limits()).await;
+    assert_eq!(rest.lost, 0, "nobody was in the way");
+    let rest = rest.won;
 
     let handed: Vec<RunId> = rounds
         .iter()

@@ -12,7 +12,8 @@ use hango_domain::run::{Change, Lease, Run, TransitionError};
 use hango_domain::session::OnBusy;
 use hango_domain::{MessageId, OwnerId, RunId, RunTrace, SessionId, SpanId, TraceId};
 use hango_ports::run_store::{
-    Accepted, Cancelled, ClaimRequest, Claimed, NewRun, ReclaimRequest, RunStoreError, Written,
+    Accepted, Cancelled, ClaimRequest, Claimed, Claims, NewRun, ReclaimRequest, RunStoreError,
+    Written,
 };
 use hango_ports::session_store::MessageQuery;
 use serde_json::{Map, json};
@@ -116,6 +117,11 @@ impl Fixture {
         only: Option<RunId>,
         limits: ClaimLimits,
     ) -> Vec<Claimed> {
+        self.claims(owner, only, limits).await.won
+    }
+
+    /// The same with what was lost.
+    pub async fn claims(&self, owner: OwnerId, only: Option<RunId>, limits: ClaimLimits) -> Claims {
         let request = ClaimRequest {
             owner,
             ttl: TTL,

@@ -21,7 +21,7 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    Accepted, Cancelled, Census, ClaimRequest, Claims, Held, NewRun, PruneRequest, Pruned,
     ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
     Written,
 };
@@ -274,11 +274,11 @@ impl RunStore for Remote {
         self.inner().census(most_tenants).await
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Answered<Vec<Claimed>> {
+    async fn claim(&self, request: ClaimRequest) -> Answered<Claims> {
         let inner = self.inner();
         let work = async move {
             let claimed = inner.claim(request).await;
-            let leases = claimed.iter().flatten().map(|it| it.lease);
+            let leases = claimed.iter().flat_map(|it| &it.won).map(|it| it.lease);
             let effect = Effect::Claimed(leases.collect());
             (claimed, effect)
         };

@@ -88,9 +88,16 @@ pub(crate) fn run_error() -> Schema {
     })))
 }
 
-/// What a queued run waits for.
+/// What a queued run waits for: another run by its id, or something else by its word.
 pub(crate) fn blocked_by() -> Schema {
-    words(Blocked::WORDS)
+    let words = Blocked::WORDS.join("`, `");
+    of(json!({
+        "type": ["string", "null"],
+        "description": format!(
+            "The run that comes first, by its id, or what else it waits for: `{words}`. Null where it waits \
+             for nothing but a worker that is free."
+        ),
+    }))
 }
 
 /// What ended an attempt; none where it goes on.

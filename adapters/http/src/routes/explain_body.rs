@@ -36,9 +36,8 @@ struct QueueBody {
     /// Its place among the runs of its session that have not ended; 1 is the first.
     #[schema(minimum = 1)]
     position: usize,
-    /// What it waits for: the first of these that holds. `worker`: nothing but a worker that is free.
     #[schema(schema_with = schema::blocked_by)]
-    blocked_by: &'static str,
+    blocked_by: Option<String>,
     /// How many runs of its tenant are running.
     tenant_running: u32,
     /// How many may be at once; null for any number.
@@ -102,7 +101,7 @@ impl From<QueuePlace> for QueueBody {
     fn from(place: QueuePlace) -> Self {
         Self {
             position: place.position,
-            blocked_by: place.blocked_by.as_str(),
+            blocked_by: place.blocked_by.name(),
             tenant_running: place.tenant_running,
             tenant_cap: place.tenant_cap,
         }

@@ -66,7 +66,7 @@ async fn a_queued_run_has_a_place_and_a_running_one_a_holder() {
         "summary": queued["summary"],
         "queue": {
             "position": 2,
-            "blocked_by": "earlier_run",
+            "blocked_by": first,
             "tenant_running": 1,
             "tenant_cap": MAX_RUNNING,
         },
@@ -162,5 +162,5 @@ async fn a_long_life_is_read_in_pieces() {
     let attempts = queued["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 100);
     assert_eq!(attempts.last().unwrap()["attempt"], 300);
-    assert_eq!(queued["queue"]["blocked_by"], "worker");
+    assert_eq!(queued["queue"]["blocked_by"], serde_json::Value::Null);
 }

@@ -279,7 +279,7 @@ impl Server {
             },
         };
         let claimed = self.stores.runs.claim(request).await.unwrap();
-        claimed.first().unwrap().lease
+        claimed.won.first().unwrap().lease
     }
 }
 

@@ -3,22 +3,24 @@
 use hango_domain::queue::{Pending, eligible};
 use hango_domain::run::Change;
 use hango_domain::{RunId, Timestamp};
-use hango_ports::run_store::{ClaimRequest, Claimed, RunContext};
+use hango_ports::run_store::{ClaimRequest, Claimed, Claims, RunContext};
 
 use crate::state::State;
 
 impl State {
     /// Claims what [`eligible`] names.
-    pub(crate) fn claim(&mut self, request: ClaimRequest, now: Timestamp) -> Vec<Claimed> {
+    pub(crate) fn claim(&mut self, request: ClaimRequest, now: Timestamp) -> Claims {
         let mut pending = self.pending();
         if let Some(only) = request.only {
             leave_only(&mut pending, only);
         }
-        eligible(&pending, request.limits, now)
-            .into_iter()
-            .filter(|run| request.only.is_none_or(|only| only == *run))
-            .filter_map(|run| self.claim_one(run, request, now))
-            .collect()
+        let mut selected = eligible(&pending, request.limits, now);
+        selected.retain(|run| request.only.is_none_or(|only| only == *run));
+        let won: Vec<_> = selected
+            .iter()
+            .filter_map(|run| self.claim_one(*run, request, now))
+            .collect();
+        Claims::of(&request, selected.len(), won.len(), won)
     }
 
     fn claim_one(&mut self, id: RunId, request: ClaimRequest, now: Timestamp) -> Option<Claimed> {

@@ -50,13 +50,13 @@ pub(super) struct Taken {
     said: Vec<Message>,
 }
 
-/// Claims what is eligible.
+/// Claims what is eligible; of how many that were selected.
 pub(super) async fn take(
     conn: &mut PgConnection,
     clock: &StoreClock,
     aside: &SetAside,
     request: &ClaimRequest,
-) -> Result<Vec<Taken>, Error> {
+) -> Result<(usize, Vec<Taken>), Error> {
     let tenants = if request.limits.running_per_tenant > 0 {
         Some(lock_tenants(conn).await?)
     } else {
@@ -65,8 +65,9 @@ pub(super) async fn take(
     let asked = Instant::now();
     let chosen = choose(conn, clock, aside, request, tenants.as_deref()).await?;
     let Some(first) = chosen.first() else {
-        return Ok(Vec::new());
+        return Ok((0, Vec::new()));
     };
+    let selected = chosen.len();
     let now = first.loaded.now;
     // What is written next must not seem to be earlier.
     clock.told(now, asked);
@@ -107,7 +108,7 @@ pub(super) async fn take(
         }
         None => false,
     });
-    Ok(taken)
+    Ok((selected, taken))
 }
 
 /// The claims with what their executors need. One for which that cannot be read, for a reason that is not

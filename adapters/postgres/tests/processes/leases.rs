@@ -157,13 +157,17 @@ async fn leases_are_measured_by_the_databases_clock() {
     let runs = &fixture.stores.runs;
 
     // A lease that has run out when it is given.
-    let claimed = runs.claim(request(Duration::ZERO)).await.expect("it waits");
+    let claimed = runs
+        .claim(request(Duration::ZERO))
+        .await
+        .expect("it waits")
+        .won;
     let lease = claimed[0].lease;
     let renewal = runs.renew(owner(1), vec![held(lease)], TTL).await;
     assert_eq!(renewal.expect("losing is no error").lost, [held(lease)]);
     assert_eq!(fixture.sweep().await, [run.id]);
     // One that has not.
-    let claimed = runs.claim(request(TTL)).await.expect("it waits");
+    let claimed = runs.claim(request(TTL)).await.expect("it waits").won;
     let lease = claimed[0].lease;
     let renewal = runs.renew(owner(1), vec![held(lease)], TTL).await;
     assert_eq!(renewal.expect("losing is no error").lost, []);
@@ -171,7 +175,13 @@ async fn leases_are_measured_by_the_databases_clock() {
     // A wait is measured by it too.
     let waits = fixture.give_back(lease, Duration::from_mins(1));
     fixture.written(Change::GiveBack(waits)).await;
-    assert!(runs.claim(request(TTL)).await.expect("it waits").is_empty());
+    assert!(
+        runs.claim(request(TTL))
+            .await
+            .expect("it waits")
+            .won
+            .is_empty()
+    );
     let mut conn = PgConnection::connect(database.url())
         .await
         .expect("it is there");

@@ -115,7 +115,7 @@ async fn claim(stores: &Stores, owner: OwnerId, limits: ClaimLimits) -> Vec<Clai
         limits,
     };
     let claimed = stores.runs.claim(request).await;
-    claimed.expect("losing a claim is not an error")
+    claimed.expect("losing a claim is not an error").won
 }
 
 fn batches(runs: u32) -> ClaimLimits {

@@ -16,7 +16,7 @@ use hango_ports::audit_store::NewAudit;
 use hango_ports::idempotency::IdempotencyKey;
 use hango_ports::page::{Page, PageRequest};
 use hango_ports::run_store::{
-    Accepted, Cancelled, Census, ClaimRequest, Claimed, Held, NewRun, PruneRequest, Pruned,
+    Accepted, Cancelled, Census, ClaimRequest, Claims, Held, NewRun, PruneRequest, Pruned,
     ReclaimRequest, Reclaimed, Renewal, RunFilter, RunStore, RunStoreError, Situation, Story,
     Written,
 };
@@ -212,7 +212,7 @@ impl RunStore for Faulty {
         self.inner.census(most_tenants).await
     }
 
-    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claimed>, RunStoreError> {
+    async fn claim(&self, request: ClaimRequest) -> Result<Claims, RunStoreError> {
         self.ask(ChangeKind::Claim, self.inner.claim(request)).await
     }
 
