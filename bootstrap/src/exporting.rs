@@ -2,19 +2,22 @@
 //! somebody can read them.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
+use futures::future::join_all;
 use hango_domain::OwnerId;
 use hango_otel::{Metrics, MetricsSettings, Pipeline};
 use hango_ports::Telemetry;
 use hango_ports::store::StoreHealth;
 use hango_ports::telemetry::{Both, MetricsPage};
+use tokio::sync::oneshot;
 
 use crate::config::Settings;
 
-/// How long the end of the process waits for a collector, for spans and for metrics.
-const LAST_EXPORT: Duration = Duration::from_millis(1500);
+/// How long the end of the process waits for a collector.
+const LAST_EXPORT: Duration = Duration::from_secs(3);
 
 /// The ways out.
 pub(crate) struct Exporting {
@@ -83,21 +86,33 @@ impl Exporting {
         self.metrics.clone().map(|metrics| metrics as _)
     }
 
-    /// Sends what waits, and gives up when that takes too long. It blocks a thread of its own, so that a
-    /// runtime which has only one goes on.
+    /// Sends what waits, and gives up when that takes too long. Each blocks a thread of its own, which the end
+    /// of the process does not wait for.
     pub(crate) async fn stop(self) {
-        let stopping = tokio::task::spawn_blocking(move || {
-            if let Some(pipeline) = self.pipeline {
-                pipeline.shut_down(LAST_EXPORT);
-            }
-            if let Some(metrics) = self.metrics {
-                metrics.shut_down(LAST_EXPORT);
-            }
-        });
+        let spans = self
+            .pipeline
+            .map(|it| ending(move || it.shut_down(LAST_EXPORT)));
+        let metrics = self
+            .metrics
+            .map(|it| ending(move || it.shut_down(LAST_EXPORT)));
+        let ended = join_all(spans.into_iter().chain(metrics));
         // They keep to their time; this is in case they do not.
-        let most = 2 * LAST_EXPORT + Duration::from_secs(1);
-        if !matches!(tokio::time::timeout(most, stopping).await, Ok(Ok(()))) {
+        if tokio::time::timeout(LAST_EXPORT, ended).await.is_err() {
             tracing::warn!("what operators are told was not sent in time");
         }
     }
+}
+
+/// Does `work` beside the runtime. It is over when the sender is gone, however the work ended.
+fn ending(work: impl FnOnce() + Send + 'static) -> oneshot::Receiver<()> {
+    let (over, ended) = oneshot::channel();
+    let thread = thread::Builder::new().name("last-export".to_owned());
+    let begun = thread.spawn(move || {
+        let _over = over;
+        work();
+    });
+    if let Err(error) = begun {
+        tracing::warn!(%error, "what operators are told cannot be sent");
+    }
+    ended
 }

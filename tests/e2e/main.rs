@@ -20,6 +20,7 @@ mod idempotency;
 mod layers;
 mod limits;
 mod matrix;
+mod metrics;
 mod people;
 mod pooler;
 mod quickstart;

@@ -1,4 +1,4 @@
-//! A sink of spans does what every sink must, a collector that answers nobody included.
+//! A sink of spans, and one of metrics, does what every sink must, a collector that answers nobody included.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,3 +26,34 @@ async fn traces() -> (Arc<dyn Telemetry>, Pipeline) {
 }
 
 hango_conformance::telemetry_tests!(traces);
+
+mod counting {
+    use std::sync::Arc;
+
+    use hango_otel::{Metrics, MetricsSettings};
+    use hango_ports::Telemetry;
+    use hango_ports::telemetry::MetricsPage;
+
+    /// With a page that is read at the end.
+    async fn metrics() -> (Arc<dyn Telemetry>, Reader) {
+        let metrics = Metrics::new(MetricsSettings {
+            tenants: true,
+            ..MetricsSettings::default()
+        });
+        let metrics = Arc::new(metrics.expect("nothing is missing"));
+        let reader = Reader(Arc::clone(&metrics));
+        (metrics, reader)
+    }
+
+    /// Reads the page at the end: whatever was told can be shown.
+    struct Reader(Arc<Metrics>);
+
+    impl Drop for Reader {
+        fn drop(&mut self) {
+            let page = self.0.page().expect("it can be written");
+            assert!(page.contains("hango_run_claims_total"), "{page}");
+        }
+    }
+
+    hango_conformance::telemetry_tests!(metrics);
+}

@@ -68,22 +68,7 @@ fn every_kind() -> Vec<Observation> {
         status,
         end: None,
     };
-    let many = Counts {
-        queued: u64::MAX / 2,
-        running: 0,
-    };
     let mut kinds = vec![
-        Observation::Census(Census::default()),
-        Observation::Census(Census {
-            tenants: vec![(TenantId(Uuid::max()), many)],
-            others: many,
-            claimable_for: Some(Duration::MAX),
-            running_for: Some(Duration::ZERO),
-        }),
-        Observation::Workers {
-            busy: usize::MAX,
-            limit: 0,
-        },
         Observation::ClaimWon {
             lease,
             waited: Duration::MAX,
@@ -122,8 +107,31 @@ fn every_kind() -> Vec<Observation> {
         ended(RunStatus::Cancelled),
     ];
     kinds.extend(noted);
+    kinds.extend(of_all_runs());
     kinds.extend(facts::every_kind(&context));
     kinds
+}
+
+/// What is told of all runs together, and of the process.
+fn of_all_runs() -> [Observation; 3] {
+    let many = Counts {
+        queued: u64::MAX / 2,
+        running: 0,
+    };
+    let most = Census {
+        tenants: vec![(TenantId(Uuid::max()), many)],
+        others: many,
+        claimable_for: Some(Duration::MAX),
+        running_for: Some(Duration::ZERO),
+    };
+    [
+        Observation::Census(Census::default()),
+        Observation::Census(most),
+        Observation::Workers {
+            busy: usize::MAX,
+            limit: 0,
+        },
+    ]
 }
 
 /// What is told has no order that a sink may rely on: runs are executed side by side, and processes die.

@@ -1,4 +1,4 @@
-//! A collector of spans: whatever arrives by OTLP over HTTP is kept.
+//! A collector: what arrives of spans by OTLP over HTTP is kept, and the requests that bring metrics.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,7 @@ pub(crate) struct Collector {
 struct Kept {
     spans: Vec<Told>,
     headers: Vec<HeaderMap>,
+    metrics: Vec<Bytes>,
 }
 
 /// A span that arrived.
@@ -59,6 +60,7 @@ impl Collector {
         };
         let routes = Router::new()
             .route("/v1/traces", post(take))
+            .route("/v1/metrics", post(take_metrics))
             .with_state(collector.clone());
         tokio::spawn(async move { axum::serve(listener, routes).await });
         collector
@@ -79,6 +81,11 @@ impl Collector {
         let mut spans = self.spans();
         spans.retain(|span| span.trace == trace);
         spans
+    }
+
+    /// The bodies that brought metrics.
+    pub(crate) fn metrics(&self) -> Vec<Bytes> {
+        self.lock().metrics.clone()
     }
 
     /// The values of a header, one for each request.
@@ -113,6 +120,10 @@ async fn take(State(collector): State<Collector>, headers: HeaderMap, body: Byte
         let spans = process.scope_spans.into_iter().flat_map(|it| it.spans);
         kept.spans.extend(spans.map(|span| told(&span, &instance)));
     }
+}
+
+async fn take_metrics(State(collector): State<Collector>, body: Bytes) {
+    collector.lock().metrics.push(body);
 }
 
 fn told(span: &Span, instance: &str) -> Told {
