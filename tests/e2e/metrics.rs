@@ -64,20 +64,7 @@ async fn what_happens_is_counted_on_the_page(kind: Kind) {
     let settings = [("HANGO_PROVIDER_MAX_RETRIES", "0")];
     let world = Plan::on(kind, &settings).await.start(model).await;
     let api = &world.api;
-    let first = page(api).await;
-    for (name, labels) in [
-        ("hango_run_claims_total", ["outcome=\"lost\""]),
-        ("hango_run_reclaimed_total", ["hango_lane=\"main\""]),
-        ("hango_telemetry_dropped_total", ["reason=\"queue_full\""]),
-        ("hango_tool_errors_total", ["gen_ai_tool_name=\"safe\""]),
-        (
-            "hango_middleware_repeat_blocked_total",
-            ["gen_ai_tool_name=\"safe\""],
-        ),
-    ] {
-        assert_eq!(value(&first, name, &labels), Some(0.0), "{name}: {first}");
-    }
-
+    begins_at_zero(&page(api).await);
     let succeeds = world.start_run("succeeds").await;
     assert_eq!(api.ended(&succeeds.id).await["state"], "succeeded");
     let fails = world.start_run("fails").await;
@@ -163,6 +150,22 @@ async fn what_happens_is_counted_on_the_page(kind: Kind) {
     dashboards_ask_for_what_is_there(&page);
 }
 
+/// What is known beforehand is there before it happens.
+fn begins_at_zero(page: &str) {
+    for (name, labels) in [
+        ("hango_run_claims_total", ["outcome=\"lost\""]),
+        ("hango_run_reclaimed_total", ["hango_lane=\"main\""]),
+        ("hango_telemetry_dropped_total", ["reason=\"queue_full\""]),
+        ("hango_tool_errors_total", ["gen_ai_tool_name=\"safe\""]),
+        (
+            "hango_middleware_repeat_blocked_total",
+            ["gen_ai_tool_name=\"safe\""],
+        ),
+    ] {
+        assert_eq!(value(page, name, &labels), Some(0.0), "{name}: {page}");
+    }
+}
+
 /// Whatever the dashboard and the rules name is on the page.
 fn dashboards_ask_for_what_is_there(page: &str) {
     let on_page: BTreeSet<_> = page
@@ -223,7 +226,7 @@ async fn a_run_that_is_taken_from_a_dead_process_is_counted_by_the_next() {
     assert_eq!(won, Some(1.0));
     // It waited once, and that was counted then.
     let waited = value(&page, "hango_run_queue_wait_duration_seconds_count", &[]);
-    assert_eq!(waited.unwrap_or_default(), 0.0);
+    assert!(waited.is_none_or(|it| it < 0.5), "{waited:?}");
     drop(gate);
 }
 

@@ -26,29 +26,9 @@ pub(super) struct Instruments {
 
 impl Instruments {
     pub(super) fn new(meter: &Meter) -> Self {
-        let durations = |name, buckets: &[f64], about| {
-            meter
-                .f64_histogram(name)
-                .with_unit("s")
-                .with_boundaries(buckets.to_vec())
-                .with_description(about)
-                .build()
-        };
-        let counts = |name, unit, buckets: &[f64], about| {
-            meter
-                .u64_histogram(name)
-                .with_unit(unit)
-                .with_boundaries(buckets.to_vec())
-                .with_description(about)
-                .build()
-        };
-        let counter = |name, unit, about| {
-            meter
-                .u64_counter(name)
-                .with_unit(unit)
-                .with_description(about)
-                .build()
-        };
+        let durations = |name, buckets, about| durations(meter, name, buckets, about);
+        let counts = |name, unit, buckets, about| counts(meter, name, unit, buckets, about);
+        let counter = |name, unit, about| counter(meter, name, unit, about);
         Self {
             run_duration: durations(
                 metric::INVOKE_AGENT_DURATION,
@@ -128,4 +108,37 @@ impl Instruments {
             ),
         }
     }
+}
+
+fn durations(
+    meter: &Meter,
+    name: &'static str,
+    buckets: &[f64],
+    about: &'static str,
+) -> Histogram<f64> {
+    let histogram = meter.f64_histogram(name).with_unit("s");
+    let histogram = histogram.with_boundaries(buckets.to_vec());
+    histogram.with_description(about).build()
+}
+
+fn counts(
+    meter: &Meter,
+    name: &'static str,
+    unit: &'static str,
+    buckets: &[f64],
+    about: &'static str,
+) -> Histogram<u64> {
+    let histogram = meter.u64_histogram(name).with_unit(unit);
+    let histogram = histogram.with_boundaries(buckets.to_vec());
+    histogram.with_description(about).build()
+}
+
+fn counter(
+    meter: &Meter,
+    name: &'static str,
+    unit: &'static str,
+    about: &'static str,
+) -> Counter<u64> {
+    let counter = meter.u64_counter(name).with_unit(unit);
+    counter.with_description(about).build()
 }

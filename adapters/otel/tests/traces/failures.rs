@@ -17,8 +17,8 @@ fn failed(span: &SpanData) -> Option<String> {
     class
 }
 
-fn class(class: &str) -> Option<String> {
-    Some(class.to_owned())
+fn class(class: &str) -> String {
+    class.to_owned()
 }
 
 #[tokio::test(start_paused = true)]
@@ -33,8 +33,8 @@ async fn a_tool_that_fails_is_red_and_its_run_is_not() {
     let trace = world.trace_of(run.id).await;
 
     let tool = trace.one("execute_tool badly");
-    assert_eq!(failed(tool), class("tool_error"));
-    assert_eq!(attribute(tool, "hango.tool.executed"), class("true"));
+    assert_eq!(failed(tool), Some(class("tool_error")));
+    assert_eq!(attribute(tool, "hango.tool.executed"), Some(class("true")));
     assert_eq!(failed(trace.all("chain turn")[0]), None);
     assert_eq!(failed(trace.one("invoke_agent Support bot")), None);
     assert!(!format!("{:?}", trace.0).contains(CANARY));
@@ -56,10 +56,13 @@ async fn a_tool_that_nobody_has_and_one_that_takes_too_long_are_told_apart() {
     let trace = world.trace_of(run.id).await;
 
     let unknown = trace.one("execute_tool nobody");
-    assert_eq!(failed(unknown), class("unknown_tool"));
-    assert_eq!(attribute(unknown, "hango.tool.executed"), class("false"));
+    assert_eq!(failed(unknown), Some(class("unknown_tool")));
+    assert_eq!(
+        attribute(unknown, "hango.tool.executed"),
+        Some(class("false"))
+    );
     let slow = trace.one("execute_tool slowly");
-    assert_eq!(failed(slow), class("timeout"));
+    assert_eq!(failed(slow), Some(class("timeout")));
     assert!(slow.end_time > slow.start_time);
 }
 
@@ -73,11 +76,11 @@ async fn a_provider_that_refuses_fails_call_turn_and_run() {
 
     let trace = world.trace_of(run.id).await;
 
-    assert_eq!(failed(trace.one("chat model-x")), class("401"));
-    assert_eq!(failed(trace.one("chain turn")), class("401"));
+    assert_eq!(failed(trace.one("chat model-x")), Some(class("401")));
+    assert_eq!(failed(trace.one("chain turn")), Some(class("401")));
     let root = trace.one("invoke_agent Support bot");
-    assert_eq!(failed(root), class("provider_auth"));
-    assert_eq!(attribute(root, "hango.run.state"), class("failed"));
+    assert_eq!(failed(root), Some(class("provider_auth")));
+    assert_eq!(attribute(root, "hango.run.state"), Some(class("failed")));
     assert!(!format!("{:?}", trace.0).contains(CANARY));
 }
 
@@ -93,7 +96,7 @@ async fn a_call_that_is_tried_again_is_told_as_often_as_it_was_made() {
 
     let chats = trace.all("chat model-x");
     let classes: Vec<_> = chats.into_iter().map(failed).collect();
-    assert_eq!(classes, [class("529"), None]);
+    assert_eq!(classes, [Some(class("529")), None]);
     assert_eq!(failed(trace.one("chain turn")), None);
 }
 
@@ -121,11 +124,11 @@ async fn a_run_that_is_cancelled_in_a_call_is_not_red_but_the_call_says_why() {
     engine.drain(std::time::Duration::from_mins(1)).await;
     let trace = world.exported();
 
-    assert_eq!(failed(trace.one("chat model-x")), class("cancelled"));
+    assert_eq!(failed(trace.one("chat model-x")), Some(class("cancelled")));
     assert_eq!(failed(trace.one("chain turn")), None);
     let root = trace.one("invoke_agent Support bot");
     assert_eq!(failed(root), None);
-    assert_eq!(attribute(root, "hango.run.state"), class("cancelled"));
+    assert_eq!(attribute(root, "hango.run.state"), Some(class("cancelled")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,8 +147,8 @@ async fn a_call_that_was_made_too_often_is_blocked_and_its_turn_says_so() {
         .iter()
         .map(|call| (attribute(call, "hango.tool.executed"), failed(call)))
         .collect();
-    let made = (class("true"), None);
-    let blocked = (class("false"), class("repeat_blocked"));
+    let made = (Some(class("true")), None);
+    let blocked = (Some(class("false")), Some(class("repeat_blocked")));
     assert_eq!(told, [made.clone(), made, blocked]);
     let turn = trace.all("chain turn")[2];
     let event = turn.events.iter().next().expect("it has one");
@@ -171,6 +174,6 @@ async fn a_call_that_the_agent_may_not_make_is_not_executed() {
     let trace = world.trace_of(run.id).await;
 
     let call = trace.one("execute_tool well");
-    assert_eq!(failed(call), class("not_allowed"));
-    assert_eq!(attribute(call, "hango.tool.executed"), class("false"));
+    assert_eq!(failed(call), Some(class("not_allowed")));
+    assert_eq!(attribute(call, "hango.tool.executed"), Some(class("false")));
 }

@@ -158,7 +158,7 @@ impl Trace {
 
 /// An attribute as text; `None` if it is not there.
 pub(crate) fn attribute(span: &SpanData, key: &str) -> Option<String> {
-    of(&span.attributes, key).map(|value| value.to_string())
+    of(&span.attributes, key).map(ToString::to_string)
 }
 
 /// An attribute.
@@ -347,10 +347,10 @@ fn settings() -> EngineSettings {
 async fn place(fixture: &Fixture, change: impl FnOnce(&mut AgentSettings)) -> Place {
     let owner = fixture.tenant().await;
     let mut agent = fixture.new_agent(&owner);
-    agent.name = "Support bot".to_owned();
-    agent.settings.provider = "scripted".to_owned();
-    agent.settings.model = "model-x".to_owned();
-    agent.settings.system_prompt = CANARY.to_owned();
+    "Support bot".clone_into(&mut agent.name);
+    "scripted".clone_into(&mut agent.settings.provider);
+    "model-x".clone_into(&mut agent.settings.model);
+    CANARY.clone_into(&mut agent.settings.system_prompt);
     agent.settings.tools = Vec::new();
     agent.settings.limits = AgentLimits::default();
     agent.settings.middleware.clear();
