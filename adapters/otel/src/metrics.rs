@@ -38,6 +38,9 @@ use crate::settings::{OtlpSettings, Service};
 use gauges::Gauges;
 use instruments::Instruments;
 
+/// The most tokens that are believed of one call: a provider may say anything, and sums must not run over.
+const MOST_TOKENS: u64 = u32::MAX as u64;
+
 /// Counts.
 pub struct Metrics {
     provider: SdkMeterProvider,
@@ -197,7 +200,7 @@ impl Metrics {
             if tokens > 0 {
                 let mut attributes = attributes.clone();
                 attributes.push(KeyValue::new(key::TOKEN_TYPE, kind));
-                it.tokens.record(tokens, &attributes);
+                it.tokens.record(tokens.min(MOST_TOKENS), &attributes);
             }
         }
         attributes.extend(made.error.as_ref().map(error_type));

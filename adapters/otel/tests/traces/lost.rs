@@ -129,3 +129,29 @@ async fn a_run_that_no_holder_survives_has_its_root_from_the_sweep() {
     );
     assert_eq!(trace.0.len(), 2, "{:?}", trace.names());
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_layer_ought_to_find_in_a_resumed_run_and_does_not_is_an_event_of_the_root() {
+    let world = World::new().await;
+    let run = world.fixture.run(&world.place).await;
+    let lease = world.fixture.held(run.id, owner(9)).await;
+    let answer = world.fixture.answer(lease, 1, 1, 1);
+    world.fixture.written(Change::Answer(answer)).await;
+    let calls = world.fixture.on_record(&world.place, run.id).await.calls;
+    // The memory that it stores has nothing of any layer.
+    let boundary = world.fixture.boundary(lease, 1, &calls);
+    world.fixture.written(Change::CompleteTurn(boundary)).await;
+    world.clock.advance(TTL * 2);
+    world.provider.then(says("done"));
+
+    let trace = world.trace_of(run.id).await;
+
+    let root = trace.one("invoke_agent Support bot");
+    let missing = root
+        .events
+        .iter()
+        .find(|it| it.name == "middleware.state_missing");
+    let missing = missing.expect("it is told of");
+    let layer = of(&missing.attributes, "hango.middleware.name").map(ToString::to_string);
+    assert_eq!(layer.as_deref(), Some("repeat_call"));
+}
