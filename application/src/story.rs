@@ -1,7 +1,9 @@
 //! What is told of a run that nobody holds: of one that was taken from its holder, and of one that ended
 //! without. It is read for that, and only where somebody wants it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hango_domain::event::{Event, EventKind};
 use hango_domain::layers;
@@ -13,33 +15,65 @@ use hango_ports::telemetry::{
     ErrorType, Interval, Life, Observation, RunEnd, RunFacts, TodoCounts, TurnEnd,
 };
 use hango_ports::{RunStore, Telemetry};
+use tokio::time::timeout;
 
-/// What kind of provider bears a name.
-type KindOf<'a> = Box<dyn Fn(&str) -> Option<String> + Send + Sync + 'a>;
+/// How long the store may take to say what happened to a run.
+pub(crate) const STORY: Duration = Duration::from_secs(5);
 
 /// Tells of runs that nobody holds.
-pub(crate) struct StoryTeller<'a> {
+pub(crate) struct StoryTeller {
     /// Where they are kept.
-    pub(crate) runs: &'a dyn RunStore,
+    pub(crate) runs: Arc<dyn RunStore>,
     /// Who is told.
-    pub(crate) telemetry: &'a dyn Telemetry,
+    pub(crate) telemetry: Arc<dyn Telemetry>,
     /// What kind of provider bears a name.
-    pub(crate) kind_of: KindOf<'a>,
+    pub(crate) kinds: BTreeMap<String, String>,
+}
+
+/// A run that was taken or ended by somebody who does not hold it.
+#[derive(Clone, Debug)]
+pub(crate) struct Taken {
+    /// Which.
+    pub(crate) run: RunId,
+    /// The claim that was in force, if one was.
+    pub(crate) abandoned: Option<Abandoned>,
+    /// Where it stands now.
+    pub(crate) status: RunStatus,
 }
 
 /// A claim that ended without its holder's doing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Abandoned {
     /// Which, counting from 1.
     pub(crate) attempt: u32,
     /// When it ran out.
     pub(crate) expired_at: Timestamp,
+    /// Why its turn was not completed.
+    pub(crate) error: ErrorType,
 }
 
-impl StoryTeller<'_> {
+impl StoryTeller {
+    /// Tells of all of them, one after the other, beside everything else: whoever took or ended them goes on,
+    /// and need not be there any more.
+    pub(crate) fn tell_aside(self, taken: Vec<Taken>) {
+        if taken.is_empty() {
+            return;
+        }
+        tokio::spawn(async move {
+            for run in taken {
+                self.tell(run).await;
+            }
+        });
+    }
+
     /// Tells of the turn that a lost holder left behind, and of the run's end, if this was one. Called by
     /// whoever took the run or ended it, and by nobody else.
-    pub(crate) async fn tell(&self, run: RunId, abandoned: Option<Abandoned>, status: RunStatus) {
+    async fn tell(&self, taken: Taken) {
+        let Taken {
+            run,
+            abandoned,
+            status,
+        } = taken;
         let asked = abandoned.is_some() || status.is_terminal();
         let story = if asked && self.telemetry.wants().facts {
             self.read(run).await
@@ -47,7 +81,7 @@ impl StoryTeller<'_> {
             None
         };
         let about = story.as_ref().map(|story| {
-            let provider = (self.kind_of)(&story.agent.settings.provider);
+            let provider = self.kinds.get(&story.agent.settings.provider).cloned();
             Arc::new(RunFacts::new(&story.run, Some(&story.agent), provider))
         });
         let known = story.as_ref().zip(about.as_ref());
@@ -66,13 +100,20 @@ impl StoryTeller<'_> {
     }
 
     async fn read(&self, run: RunId) -> Option<Story> {
-        match self.runs.story(run).await {
-            Ok(story) => story,
-            Err(error) => {
+        match timeout(STORY, self.runs.story(run)).await {
+            Ok(Ok(story)) => story,
+            Ok(Err(error)) => {
                 tracing::warn!(
                     "hango.run.id" = %run,
                     error = &error as &dyn std::error::Error,
                     "what happened to a run could not be read, and is not told"
+                );
+                None
+            }
+            Err(_) => {
+                tracing::warn!(
+                    "hango.run.id" = %run,
+                    "what happened to a run was not read in time, and is not told"
                 );
                 None
             }
@@ -134,6 +175,7 @@ fn end_of(story: &Story, about: &Arc<RunFacts>) -> Option<RunEnd> {
         error: state.error().map(|error| error.code.into()),
         stop_reason: story.run.stop_reason,
         iterations: story.run.iterations,
+        inference_calls: story.run.iterations,
         tool_calls: story.tool_calls,
         attempts: story.run.attempt,
         usage: story.run.usage,
@@ -148,6 +190,7 @@ fn left_behind(story: &Story, about: &Arc<RunFacts>, abandoned: Abandoned) -> Op
     let Abandoned {
         attempt,
         expired_at,
+        error,
     } = abandoned;
     let of_claim = story.life.iter().filter(|event| event.attempt == attempt);
     // An attempt that goes on with an answered turn begins none: it is in it from its claim.
@@ -165,7 +208,7 @@ fn left_behind(story: &Story, about: &Arc<RunFacts>, abandoned: Abandoned) -> Op
             begun: begun.at,
             ended: expired_at.max(begun.at),
         },
-        error: Some(ErrorType::WORKER_LOST),
+        error: Some(error),
         notes: Vec::new(),
     })
 }

@@ -1,6 +1,7 @@
 //! What the engine observes, as log lines. The run's ids are on the line's span.
 
 use hango_domain::note::Note;
+use hango_domain::tool::told_name;
 use hango_ports::Telemetry;
 use hango_ports::telemetry::Observation;
 
@@ -73,7 +74,7 @@ impl Telemetry for LogLines {
                 facts: _,
             } => tracing::info!(
                 turn = context.turn,
-                tool,
+                tool = told_name(&tool),
                 took_ms = millis(took),
                 is_error,
                 "tool called"
@@ -105,6 +106,7 @@ fn log_note(turn: u32, note: &Note) {
             tracing::info!(turn, layer, reason, "middleware.retried");
         }
         Note::RepeatCallBlocked { tool } => {
+            let tool = told_name(tool);
             tracing::info!(turn, tool, "middleware.repeat_call_blocked");
         }
         Note::TodosUpdated {
@@ -119,6 +121,7 @@ fn log_note(turn: u32, note: &Note) {
             tracing::info!(turn, repairs, "the history was repaired for this call");
         }
         Note::ToolRefused { layer, tool } => {
+            let tool = told_name(tool);
             tracing::info!(turn, layer, tool, "a tool call was refused");
         }
     }

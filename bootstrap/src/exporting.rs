@@ -59,12 +59,13 @@ impl Exporting {
         settings: &Settings,
     ) -> Arc<dyn Telemetry> {
         let mut telemetry = log;
+        if let Some(metrics) = &self.metrics {
+            telemetry = Arc::new(Both(telemetry, Arc::clone(metrics)));
+        }
+        // Last, so that what people and models said is handed on and not copied.
         if let Some(pipeline) = &self.pipeline {
             let traces = pipeline.traces(settings.trace_llm_content);
             telemetry = Arc::new(Both(telemetry, traces));
-        }
-        if let Some(metrics) = &self.metrics {
-            telemetry = Arc::new(Both(telemetry, Arc::clone(metrics)));
         }
         telemetry
     }
@@ -88,17 +89,29 @@ impl Exporting {
 
     /// Sends what waits, and gives up when that takes too long. Each blocks a thread of its own, which the end
     /// of the process does not wait for.
-    pub(crate) async fn stop(self) {
+    pub(crate) async fn stop(mut self) {
         let spans = self
             .pipeline
+            .take()
             .map(|it| ending(move || it.shut_down(LAST_EXPORT)));
         let metrics = self
             .metrics
+            .take()
             .map(|it| ending(move || it.shut_down(LAST_EXPORT)));
         let ended = join_all(spans.into_iter().chain(metrics));
         // They keep to their time; this is in case they do not.
         if tokio::time::timeout(LAST_EXPORT, ended).await.is_err() {
             tracing::warn!("what operators are told was not sent in time");
+        }
+    }
+}
+
+impl Drop for Exporting {
+    /// A start that fails waits for no collector: what is dropped here ends beside it.
+    fn drop(&mut self) {
+        let (pipeline, metrics) = (self.pipeline.take(), self.metrics.take());
+        if pipeline.is_some() || metrics.is_some() {
+            drop(ending(move || drop((pipeline, metrics))));
         }
     }
 }

@@ -156,6 +156,52 @@ impl Observation {
     }
 }
 
+impl Observation {
+    /// It as it is told to who wants that; `None` if it is nothing to him.
+    #[must_use]
+    pub fn as_wanted(&self, wants: Wants) -> Option<Self> {
+        if !wants.facts {
+            return self.without_facts();
+        }
+        if wants.content {
+            return Some(self.clone());
+        }
+        Some(match self {
+            Self::ModelTried(made) => Self::ModelTried(Box::new(made.without_content())),
+            Self::ToolSettled(call) => Self::ToolSettled(Box::new(call.without_content())),
+            Self::ToolCalled {
+                context,
+                tool,
+                took,
+                is_error,
+                facts,
+            } => Self::ToolCalled {
+                context: Arc::clone(context),
+                tool: tool.clone(),
+                took: *took,
+                is_error: *is_error,
+                facts: facts.as_ref().map(|it| Box::new(it.without_content())),
+            },
+            Self::RunEnded { run, status, end } => Self::RunEnded {
+                run: *run,
+                status: *status,
+                end: end.as_ref().map(|it| Box::new(it.without_content())),
+            },
+            Self::Census(_)
+            | Self::Workers { .. }
+            | Self::ClaimWon { .. }
+            | Self::ClaimLost { .. }
+            | Self::Reclaimed { .. }
+            | Self::LeaseLost { .. }
+            | Self::HooksRan(_)
+            | Self::Noted { .. }
+            | Self::ModelCalled { .. }
+            | Self::TurnEnded(_)
+            | Self::RequestServed(_) => self.clone(),
+        })
+    }
+}
+
 /// A try of a model call that brought no answer. It holds no content.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FailedTry {
@@ -221,14 +267,13 @@ where
     B: Telemetry,
 {
     fn observe(&self, what: Observation) {
-        if self.0.wants().facts {
-            self.0.observe(what.clone());
-        } else if let Some(first) = what.without_facts() {
+        if let Some(first) = what.as_wanted(self.0.wants()) {
             self.0.observe(first);
         }
-        if self.1.wants().facts {
+        let wants = self.1.wants();
+        if wants.facts && wants.content {
             self.1.observe(what);
-        } else if let Some(second) = what.without_facts() {
+        } else if let Some(second) = what.as_wanted(wants) {
             self.1.observe(second);
         }
     }

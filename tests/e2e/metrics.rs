@@ -93,7 +93,7 @@ async fn what_happens_is_counted_on_the_page(kind: Kind) {
             vec![error("provider_unavailable")],
             1.0,
         ),
-        ("gen_ai_invoke_agent_inference_calls_sum", vec![], 4.0),
+        ("gen_ai_invoke_agent_inference_calls_sum", vec![], 5.0),
         ("gen_ai_invoke_agent_tool_calls_sum", vec![], 5.0),
         ("hango_run_iterations_count", vec![], 2.0),
         ("hango_run_queue_wait_duration_seconds_count", vec![], 2.0),

@@ -1,12 +1,14 @@
 //! Numbers, out of what the engine and the API tell: counted where they happen, and read by whoever asks for
 //! the page or by a collector.
 //!
-//! * Whatever a series is told apart by comes from a closed list, or from what operators configured; what a
-//!   model makes up is `_OTHER`. No run, session, user or call is on a metric.
+//! * Whatever a series is told apart by comes from a closed list or from what operators configured, or is one
+//!   of the first names of its kind; all others, and what a model makes up, are `_OTHER`. No run, session, user
+//!   or call is on a metric.
 //! * A series that is known beforehand is there from the start, with 0: who alarms on it can tell "never"
 //!   from "not measured".
 //! * Gauges tell what was told last; what asks for them asks nobody else.
 
+mod few;
 mod gauges;
 mod instruments;
 
@@ -23,7 +25,7 @@ use hango_ports::Telemetry;
 use hango_ports::store::StoreHealth;
 use hango_ports::telemetry::{
     ErrorType, HooksRan, Interval, MetricsPage, MetricsUnavailable, ModelTry, Observation,
-    RequestServed, RunEnd, ToolFacts, Wants,
+    RequestServed, RunEnd, RunFacts, ToolFacts, Wants,
 };
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Meter, MeterProvider as _};
@@ -35,6 +37,7 @@ use thiserror::Error;
 use crate::export::{Dropped, ExportError, collector};
 use crate::names::{key, value};
 use crate::settings::{OtlpSettings, Service};
+use few::Few;
 use gauges::Gauges;
 use instruments::Instruments;
 
@@ -50,6 +53,10 @@ pub struct Metrics {
     gauges: Arc<Gauges>,
     /// The tools that operators and layers registered.
     tools: BTreeSet<String>,
+    /// Agents, which tenants name.
+    agents: Few,
+    /// Models, which they name too.
+    models: Few,
 }
 
 /// What metrics are told apart by, beside what happens.
@@ -108,6 +115,8 @@ impl Metrics {
             registry,
             gauges,
             tools: settings.tools.into_iter().collect(),
+            agents: Few::default(),
+            models: Few::default(),
         };
         metrics.begin_at_zero();
         Ok(metrics)
@@ -139,7 +148,8 @@ impl Metrics {
         gauges::watch(&self.meter, store);
     }
 
-    /// Sends what a collector was not told yet, and ends. Blocks, but no longer than `within`.
+    /// Sends what a collector was not told yet, and ends. Blocks for about `within`; with a collector that
+    /// answers nobody, for some seconds.
     pub fn shut_down(&self, within: std::time::Duration) {
         if let Err(error) = self.provider.shutdown_with_timeout(within) {
             tracing::debug!(%error, "the last metrics were not sent");
@@ -152,20 +162,25 @@ impl Metrics {
         KeyValue::new(key::TOOL_NAME, known.to_owned())
     }
 
+    fn agent(&self, about: &RunFacts) -> KeyValue {
+        KeyValue::new(key::AGENT_NAME, self.agents.name(&about.agent_name))
+    }
+
+    fn model(&self, key: &'static str, model: &str) -> KeyValue {
+        KeyValue::new(key, self.models.name(model))
+    }
+
     fn run_ended(&self, end: &RunEnd) {
         let it = &self.instruments;
-        let agent = [KeyValue::new(key::AGENT_NAME, end.about.agent_name.clone())];
+        let agent = [self.agent(&end.about)];
         let mut attributes = agent.to_vec();
         if let Some(model) = &end.about.model {
-            attributes.push(KeyValue::new(key::REQUEST_MODEL, model.clone()));
+            attributes.push(self.model(key::REQUEST_MODEL, model));
         }
         attributes.extend(end.error.as_ref().map(error_type));
-        let took = Interval {
-            begun: end.started_at.unwrap_or(end.created_at),
-            ended: end.ended_at,
-        };
-        it.run_duration.record(seconds(took), &attributes);
-        it.inference_calls.record(end.iterations.into(), &agent);
+        it.run_duration.record(seconds(end.took()), &attributes);
+        it.inference_calls
+            .record(end.inference_calls.into(), &agent);
         it.tool_calls.record(end.tool_calls.into(), &agent);
         it.iterations.record(end.iterations.into(), &agent);
     }
@@ -175,10 +190,10 @@ impl Metrics {
         let mut attributes = vec![
             KeyValue::new(key::OPERATION_NAME, value::CHAT),
             KeyValue::new(key::PROVIDER_NAME, made.provider),
-            KeyValue::new(key::REQUEST_MODEL, made.model.clone()),
+            self.model(key::REQUEST_MODEL, &made.model),
         ];
         if let Some(model) = &made.names.model {
-            attributes.push(KeyValue::new(key::RESPONSE_MODEL, model.clone()));
+            attributes.push(self.model(key::RESPONSE_MODEL, model));
         }
         if let Some(server) = &made.server {
             attributes.push(KeyValue::new(key::SERVER_ADDRESS, server.host.clone()));
@@ -214,7 +229,7 @@ impl Metrics {
         let mut attributes = vec![
             tool.clone(),
             KeyValue::new(key::TOOL_TYPE, value::FUNCTION),
-            KeyValue::new(key::AGENT_NAME, call.about.agent_name.clone()),
+            self.agent(&call.about),
         ];
         if let Some(failure) = call.failure {
             let error = error_type(&ErrorType::from(failure));

@@ -51,7 +51,8 @@ mod counting {
     impl Drop for Reader {
         fn drop(&mut self) {
             let page = self.0.page().expect("it can be written");
-            assert!(page.contains("hango_run_claims_total"), "{page}");
+            let ends = "gen_ai_invoke_agent_duration_seconds_count";
+            assert!(page.contains(ends), "what was told is counted: {page}");
         }
     }
 

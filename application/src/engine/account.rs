@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hango_domain::Timestamp;
 use hango_domain::agent::AgentSnapshot;
-use hango_domain::conversation::Usage;
+use hango_domain::conversation::{Block, Usage};
 use hango_domain::note::Note;
 use hango_domain::run::{AfterTurn, Change, Run, Todo};
 use hango_ports::run_store::{Claimed, Written};
@@ -36,10 +36,20 @@ pub(super) struct Account {
     wants: Wants,
     about: Arc<RunFacts>,
     attempt: u32,
-    /// The run as it was claimed.
-    claimed: Run,
+    /// What is needed of the run as it was claimed.
+    claimed: AsClaimed,
     clock: RunClock,
     state: Mutex<State>,
+}
+
+/// What is needed of a run as it was claimed.
+struct AsClaimed {
+    created_at: Timestamp,
+    started_at: Option<Timestamp>,
+    begun_turn: u32,
+    iterations: u32,
+    /// What its caller said, where somebody wants that.
+    input: Vec<Block>,
 }
 
 /// The store's clock, as it was told with the claim.
@@ -52,6 +62,8 @@ struct RunClock {
 struct State {
     turn: Option<OpenTurn>,
     iterations: u32,
+    /// Tries of model calls in this execution.
+    asked: u32,
     /// Tool calls that were asked for in this execution.
     tool_calls: u32,
     usage: Usage,
@@ -102,13 +114,24 @@ impl Account {
             state: Mutex::new(State {
                 turn: Some(OpenTurn::new(run.progress.begun_turn, at)),
                 iterations: run.iterations,
+                asked: 0,
                 tool_calls: 0,
                 usage: run.usage,
                 todos: None,
                 life: vec![(at, life)],
                 ending: None,
             }),
-            claimed: run.clone(),
+            claimed: AsClaimed {
+                created_at: run.created_at,
+                started_at: run.started_at,
+                begun_turn: run.progress.begun_turn,
+                iterations: run.iterations,
+                input: if wants.content {
+                    run.input.clone()
+                } else {
+                    Vec::new()
+                },
+            },
         }))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hango_domain::RunId;
 use hango_domain::access::Standing;
 use hango_domain::agent_loop::{AgentLoop, Input, LoopLimits, Start};
 use hango_domain::chain::Chain;
@@ -48,16 +49,41 @@ pub(super) async fn run(
         "hango.session.id" = %claimed.run.session_id,
         "hango.run.id" = %claimed.run.id,
     );
-    Box::pin(execute(&shared, claimed, &guard))
-        .instrument(span)
-        .await;
+    let execution = Box::pin(execute(&shared, claimed, &guard));
+    let ended = execution.instrument(span.clone()).await;
     drop(guard);
     drop(permit);
     // The session's next run may start, here or elsewhere.
     shared.parts.signals.executed();
+    if let Some(ended) = ended {
+        ended.tell(&shared).instrument(span).await;
+    }
 }
 
-async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
+/// A run that ended here, of which nobody was told yet: nothing waits for that.
+struct Ended {
+    run: RunId,
+    status: RunStatus,
+    account: Option<Arc<Account>>,
+}
+
+impl Ended {
+    async fn tell(self, shared: &Shared) {
+        let Self {
+            run,
+            status,
+            account,
+        } = self;
+        let end = match account {
+            Some(account) => Some(account.ended(shared, status).await),
+            None => None,
+        };
+        let ended = Observation::RunEnded { run, status, end };
+        shared.parts.telemetry.observe(ended);
+    }
+}
+
+async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) -> Option<Ended> {
     let account = Account::begin(shared, &claimed);
     let account = account.as_ref();
     let Claimed {
@@ -100,9 +126,9 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
         }) => {
             let options = options(deadline);
             match caught(driver.run(agent, memory, begin, &options)).await {
-                Some(Ok(status)) => return report(shared, lease, account, Some(status)).await,
+                Some(Ok(status)) => return report(shared, lease, account, Some(status)),
                 Some(Err(Abandoned::LeaseLost)) => {
-                    return report(shared, lease, account, None).await;
+                    return report(shared, lease, account, None);
                 }
                 Some(Err(defect)) => {
                     log_broken(&defect);
@@ -119,40 +145,40 @@ async fn execute(shared: &Shared, claimed: Claimed, guard: &LeaseGuard) {
     };
     // A run that cannot go on ends, so that it is not claimed and broken again for ever.
     let ended = unprepared::end(shared, lease, &open, broken, account).await;
-    report(shared, lease, account, ended.ok()).await;
+    report(shared, lease, account, ended.ok())
 }
 
 fn log_broken(why: &(dyn std::error::Error + 'static)) {
     tracing::error!(error = why, "the run cannot be executed further; it fails");
 }
 
-/// Tells where the run stands now; `None` if it is not this process's any more.
-async fn report(
+/// Tells where the run stands now, `None` if it is not this process's any more; what is to be told of its end.
+fn report(
     shared: &Shared,
     lease: Lease,
     account: Option<&Arc<Account>>,
     status: Option<RunStatus>,
-) {
+) -> Option<Ended> {
     match status {
         Some(RunStatus::Queued) => {
             tracing::info!("run given back");
             if let Some(account) = account {
                 account.given_back();
             }
+            None
         }
         Some(status) => {
             tracing::info!(%status, "run ended");
-            let end = match account {
-                Some(account) => Some(account.ended(shared, status).await),
-                None => None,
-            };
-            let run = lease.run;
-            let ended = Observation::RunEnded { run, status, end };
-            shared.parts.telemetry.observe(ended);
+            Some(Ended {
+                run: lease.run,
+                status,
+                account: account.cloned(),
+            })
         }
         None => {
             let lost = Observation::LeaseLost { lease };
             shared.parts.telemetry.observe(lost);
+            None
         }
     }
 }

@@ -244,12 +244,14 @@ impl Engine {
 
 impl Shared {
     /// Tells of runs that nobody holds.
-    fn story_teller(&self) -> StoryTeller<'_> {
-        let kind_of = |name: &str| Some(self.parts.providers.get(name)?.kind().to_owned());
+    fn story_teller(&self) -> StoryTeller {
+        let providers = self.parts.providers.iter();
         StoryTeller {
-            runs: &*self.parts.runs,
-            telemetry: &*self.parts.telemetry,
-            kind_of: Box::new(kind_of),
+            runs: Arc::clone(&self.parts.runs),
+            telemetry: Arc::clone(&self.parts.telemetry),
+            kinds: providers
+                .map(|(name, provider)| (name.clone(), provider.kind().to_owned()))
+                .collect(),
         }
     }
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use hango_domain::run::{GiveBack, Lease, RequeueReason, WriteId};
 use hango_ports::run_store::Held;
+use hango_ports::telemetry::ErrorType;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::tasks::Over;
 use super::{Shared, supervise};
 use crate::live;
+use crate::story::{Abandoned, Taken};
 
 /// Starts the renewal of an engine; what is returned waits for its end, which comes when the engine stops.
 pub(super) fn start(shared: &Arc<Shared>) -> std::io::Result<Over> {
@@ -118,8 +120,17 @@ async fn give_orphans_back(shared: &Shared, found: Vec<Lease>, suspects: &mut Su
             Ok(written) => {
                 live::tell(&*shared.parts.sink, &written.events);
                 shared.parts.signals.queued();
-                let tell = shared.story_teller();
-                tell.tell(lease.run, None, written.status).await;
+                let given_back_at = written.events.last().map(|event| event.at);
+                let taken = Taken {
+                    run: lease.run,
+                    abandoned: given_back_at.map(|expired_at| Abandoned {
+                        attempt: lease.attempt,
+                        expired_at,
+                        error: ErrorType::LEASE_LOST,
+                    }),
+                    status: written.status,
+                };
+                shared.story_teller().tell_aside(vec![taken]);
             }
             Err(error) => tracing::warn!(
                 error = &error as &dyn std::error::Error,

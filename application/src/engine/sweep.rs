@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hango_ports::run_store::ReclaimRequest;
-use hango_ports::telemetry::Observation;
+use hango_ports::telemetry::{ErrorType, Observation};
 use tokio::time::MissedTickBehavior;
 
 use super::{ASK_AGAIN, Shared};
@@ -46,6 +46,7 @@ pub(super) async fn reclaim(shared: &Shared, expired_only: bool) -> bool {
             return true;
         }
         shared.parts.signals.queued();
+        let mut stories = Vec::with_capacity(taken.len());
         for run in taken {
             shared.parts.telemetry.observe(Observation::Reclaimed {
                 previous: run.previous,
@@ -57,11 +58,15 @@ pub(super) async fn reclaim(shared: &Shared, expired_only: bool) -> bool {
             let abandoned = story::Abandoned {
                 attempt: run.previous.attempt,
                 expired_at: taken_at.unwrap_or(run.expired_at).min(run.expired_at),
+                error: ErrorType::WORKER_LOST,
             };
-            let tell = shared.story_teller();
-            tell.tell(run.previous.run, Some(abandoned), run.status)
-                .await;
+            stories.push(story::Taken {
+                run: run.previous.run,
+                abandoned: Some(abandoned),
+                status: run.status,
+            });
         }
+        shared.story_teller().tell_aside(stories);
     }
 }
 

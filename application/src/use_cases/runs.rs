@@ -87,17 +87,13 @@ impl UseCases {
             accepted => accepted?,
         };
         live::tell(&*self.live, &accepted.events);
-        for event in &accepted.events {
-            // An interrupting run takes the place of those that wait.
-            if event.kind.is_terminal() {
-                let ended = self.story_teller();
-                ended.tell(event.run_id, None, RunStatus::Cancelled).await;
-            }
-        }
         for run in accepted.interrupted {
             self.signals.cancel_requested(run);
         }
         self.signals.queued();
+        // An interrupting run takes the place of those that wait.
+        let ends = accepted.events.iter().filter(|it| it.kind.is_terminal());
+        self.tell_of_cancelled(ends.map(|event| event.run_id));
         Ok(Made::new(accepted.run))
     }
 
@@ -201,8 +197,7 @@ impl UseCases {
             // The session's next run need not wait for it any more.
             RunStatus::Cancelled => {
                 self.signals.queued();
-                let ended = self.story_teller();
-                ended.tell(run.id, None, RunStatus::Cancelled).await;
+                self.tell_of_cancelled([run.id]);
             }
             RunStatus::Queued | RunStatus::Succeeded | RunStatus::Failed => {}
         }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use hango_domain::{Sampling, Timestamp};
+use hango_domain::run::RunStatus;
+use hango_domain::{RunId, Sampling, Timestamp};
 use hango_ports::Telemetry;
 use hango_ports::telemetry::{Observation, RequestServed, RequestTrace};
 
 use super::{Traceparent, UseCases};
-use crate::story::StoryTeller;
+use crate::story::{StoryTeller, Taken};
 
 /// How requests and runs are traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -73,17 +74,26 @@ impl UseCases {
         self.telemetry.observe(told);
     }
 
-    /// Tells of runs that end without a holder.
-    pub(super) fn story_teller(&self) -> StoryTeller<'_> {
-        let kind_of = |name: &str| {
-            let mut providers = self.catalog.providers.iter();
-            let provider = providers.find(|provider| provider.name == name)?;
-            Some(provider.kind.clone())
-        };
-        StoryTeller {
-            runs: &*self.stores.runs,
-            telemetry: &*self.telemetry,
-            kind_of: Box::new(kind_of),
+    /// Tells of runs that were cancelled while nobody held them.
+    pub(super) fn tell_of_cancelled(&self, runs: impl IntoIterator<Item = RunId>) {
+        let taken: Vec<_> = runs
+            .into_iter()
+            .map(|run| Taken {
+                run,
+                abandoned: None,
+                status: RunStatus::Cancelled,
+            })
+            .collect();
+        if taken.is_empty() {
+            return;
         }
+        let providers = self.catalog.providers.iter();
+        let kinds = providers.map(|provider| (provider.name.clone(), provider.kind.clone()));
+        let teller = StoryTeller {
+            runs: Arc::clone(&self.stores.runs),
+            telemetry: Arc::clone(&self.telemetry),
+            kinds: kinds.collect(),
+        };
+        teller.tell_aside(taken);
     }
 }

@@ -181,3 +181,11 @@ pub trait Tool: Send + Sync {
     /// Executes it once. Whatever goes wrong is a result with `is_error`.
     async fn execute(&self, invocation: Invocation) -> ToolResult;
 }
+/// The name of a tool as operators are told of it. What no tool could be called a model made up: it may hold
+/// anything, and is as long as it likes.
+#[must_use]
+pub fn told_name(name: &str) -> &str {
+    let is_of_names = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.' | b':');
+    let is_name = (1..=64).contains(&name.len()) && name.bytes().all(is_of_names);
+    if is_name { name } else { "_OTHER" }
+}

@@ -121,6 +121,29 @@ pub struct ModelTry {
     pub content: Option<ModelContent>,
 }
 
+impl ModelTry {
+    /// The same, but for what was said.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        Self {
+            about: Arc::clone(&self.about),
+            context: Arc::clone(&self.context),
+            took: self.took,
+            provider: self.provider,
+            server: self.server.clone(),
+            model: self.model.clone(),
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            names: self.names.clone(),
+            stop_reason: self.stop_reason,
+            usage: self.usage,
+            first_chunk: self.first_chunk,
+            error: self.error.clone(),
+            content: None,
+        }
+    }
+}
+
 /// What was said in a model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelContent {
@@ -155,6 +178,24 @@ pub struct ToolFacts {
     pub failure: Option<ToolFailure>,
     /// What was said.
     pub content: Option<ToolContent>,
+}
+
+impl ToolFacts {
+    /// The same, but for what was said.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        Self {
+            about: Arc::clone(&self.about),
+            context: Arc::clone(&self.context),
+            took: self.took,
+            tool: self.tool.clone(),
+            tool_use_id: self.tool_use_id.clone(),
+            description: self.description.clone(),
+            executed: self.executed,
+            failure: self.failure,
+            content: None,
+        }
+    }
 }
 
 /// What was said in a tool call.
@@ -202,6 +243,9 @@ pub struct RunEnd {
     pub stop_reason: Option<StopReason>,
     /// Model calls whose turn was completed.
     pub iterations: u32,
+    /// Model calls that were made, as far as is known: those of this attempt with all their tries, and before it
+    /// those whose turn was completed.
+    pub inference_calls: u32,
     /// Tool calls that its models asked for.
     pub tool_calls: u32,
     /// How often it was claimed.
@@ -217,6 +261,37 @@ pub struct RunEnd {
 }
 
 impl RunEnd {
+    /// The same, but for what was said.
+    #[must_use]
+    pub fn without_content(&self) -> Self {
+        Self {
+            about: Arc::clone(&self.about),
+            created_at: self.created_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            status: self.status,
+            error: self.error.clone(),
+            stop_reason: self.stop_reason,
+            iterations: self.iterations,
+            inference_calls: self.inference_calls,
+            tool_calls: self.tool_calls,
+            attempts: self.attempts,
+            usage: self.usage,
+            todos: self.todos,
+            life: self.life.clone(),
+            content: None,
+        }
+    }
+
+    /// How long it took, from its first claim; from its acceptance, if there was none.
+    #[must_use]
+    pub fn took(&self) -> Interval {
+        Interval {
+            begun: self.started_at.unwrap_or(self.created_at),
+            ended: self.ended_at,
+        }
+    }
+
     /// How long the run waited for its first claim, or for its end.
     #[must_use]
     pub fn waited(&self) -> Duration {

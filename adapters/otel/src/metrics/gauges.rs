@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use hango_domain::queue::{Census, Counts};
 use hango_domain::run::{MAIN_LANE, RunStatus};
@@ -16,12 +17,15 @@ use opentelemetry::metrics::{AsyncInstrument, Meter};
 use crate::export::{DropReason, Dropped};
 use crate::names::{key, metric, value};
 
+/// A census that is older says nothing: it is taken every 15 s, if the store answers.
+const STALE: Duration = Duration::from_mins(1);
+
 /// What was told last.
 #[derive(Debug, Default)]
 pub(super) struct Gauges {
     /// Whether tenants are named.
     tenants: bool,
-    census: Mutex<Option<Census>>,
+    census: Mutex<Option<(Instant, Census)>>,
     busy: Level,
 }
 
@@ -48,17 +52,19 @@ impl Gauges {
     }
 
     pub(super) fn count(&self, census: Census) {
-        *self.census.lock().unwrap_or_else(PoisonError::into_inner) = Some(census);
+        *self.census.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((Instant::now(), census));
     }
 
     pub(super) fn workers(&self, busy: usize, limit: usize) {
         self.busy.set(busy, limit);
     }
 
-    /// Whatever `read` makes of the last census; nothing before the first.
+    /// Whatever `read` makes of the last census; nothing before the first, and once it is too old to be true.
     fn counted<T>(&self, read: impl FnOnce(&Census) -> T) -> Option<T> {
         let census = self.census.lock().unwrap_or_else(PoisonError::into_inner);
-        census.as_ref().map(read)
+        let fresh = census.as_ref().filter(|(at, _)| at.elapsed() < STALE);
+        fresh.map(|(_, census)| read(census))
     }
 }
 
@@ -78,7 +84,7 @@ pub(super) fn register(
             .with_callback(move |seen| quietly(|| read(&gauges, seen)))
             .build();
     };
-    let age = |name, about, read: fn(&Census) -> Option<std::time::Duration>| {
+    let age = |name, about, read: fn(&Census) -> Option<Duration>| {
         let (gauges, lane) = (Arc::clone(gauges), lane.clone());
         meter
             .f64_observable_gauge(name)

@@ -2,9 +2,11 @@
 
 use hango_domain::Timestamp;
 use hango_domain::conversation::StopReason;
+use hango_domain::layers::RepeatCall;
 use hango_domain::note::Note;
 use hango_domain::run::{RunErrorCode, RunStatus};
-use hango_ports::telemetry::{Interval, Life, RunEnd};
+use hango_domain::tool::told_name;
+use hango_ports::telemetry::{Life, RunEnd};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{Event, Link, SpanContext, TraceFlags, TraceState};
 
@@ -17,10 +19,6 @@ use crate::names::{event, key, span, value};
 pub(super) fn draft(end: &RunEnd) -> Draft {
     let about = &*end.about;
     let name = format!("{} {}", span::INVOKE_AGENT, about.agent_name);
-    let took = Interval {
-        begun: end.started_at.unwrap_or(end.created_at),
-        ended: end.ended_at,
-    };
     let error = match end.status {
         RunStatus::Failed => {
             let error = end.error.clone();
@@ -31,7 +29,7 @@ pub(super) fn draft(end: &RunEnd) -> Draft {
         }
     };
     let content = end.content.as_ref();
-    let draft = Draft::of_run(about, name, took)
+    let draft = Draft::of_run(about, name, end.took())
         .with(key::OPERATION_NAME, span::INVOKE_AGENT)
         .with(key::AGENT_NAME, about.agent_name.clone())
         .with(key::GEN_AI_AGENT_ID, about.agent.to_string())
@@ -123,7 +121,7 @@ fn lived((at, life): &(Timestamp, Life)) -> Event {
 pub(super) fn noted(at: Timestamp, note: &Note) -> Event {
     let layer = |name: &'static str| KeyValue::new(key::MIDDLEWARE_NAME, name);
     let reason = |reason: &'static str| KeyValue::new(key::REASON, reason);
-    let tool = |tool: &String| KeyValue::new(key::TOOL_NAME, tool.clone());
+    let tool = |tool: &String| KeyValue::new(key::TOOL_NAME, told_name(tool).to_owned());
     let (name, attributes) = match note {
         Note::RequestRewritten {
             layer: by,
@@ -140,7 +138,7 @@ pub(super) fn noted(at: Timestamp, note: &Note) -> Event {
         Note::RepeatCallBlocked { tool: of } => (
             event::REPEAT_CALL_BLOCKED,
             vec![
-                layer("repeat_call"),
+                layer(RepeatCall::NAME),
                 reason("the run had made the call too often"),
                 tool(of),
             ],

@@ -1,6 +1,7 @@
 //! A tool call, whether a tool was executed or not.
 
 use hango_domain::SpanId;
+use hango_domain::tool::told_name;
 use hango_ports::telemetry::{ErrorType, ToolFacts};
 
 use super::content;
@@ -9,13 +10,14 @@ use crate::names::{key, span, value};
 
 pub(super) fn draft(call: &ToolFacts) -> Draft {
     let context = &call.context;
-    let name = format!("{} {}", span::EXECUTE_TOOL, call.tool);
+    let tool = told_name(&call.tool);
+    let name = format!("{} {tool}", span::EXECUTE_TOOL);
     let said = call.content.as_ref();
     Draft::of_run(&call.about, name, call.took)
         .within(SpanId::of_turn(context.run, context.attempt, context.turn))
         .with(key::OPERATION_NAME, span::EXECUTE_TOOL)
-        .with(key::TOOL_NAME, call.tool.clone())
-        .with(key::TOOL_CALL_ID, call.tool_use_id.clone())
+        .with(key::TOOL_NAME, tool.to_owned())
+        .with(key::TOOL_CALL_ID, told_name(&call.tool_use_id).to_owned())
         .with(key::TOOL_TYPE, value::FUNCTION)
         .with_some(
             key::TOOL_DESCRIPTION,

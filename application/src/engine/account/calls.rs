@@ -40,9 +40,12 @@ impl Account {
         provider: &dyn Provider,
     ) -> Asking {
         let begun = self.now();
-        if let Some(turn) = &mut self.lock().turn {
+        let mut state = self.lock();
+        state.asked = state.asked.saturating_add(1);
+        if let Some(turn) = &mut state.turn {
             turn.called = true;
         }
+        drop(state);
         let content = self.wants.content.then(|| ModelContent {
             system: call.system.clone(),
             messages: Arc::clone(&call.messages),
@@ -134,21 +137,21 @@ impl Account {
     fn claimed_turn(&self) -> u32 {
         let state = self.lock();
         let turn = state.turn.as_ref().map(|turn| turn.turn);
-        turn.unwrap_or(self.claimed.progress.begun_turn)
+        turn.unwrap_or(self.claimed.begun_turn)
     }
 
     fn unmade(&self, turn: u32, call: &CallResult, now: Timestamp) -> ToolFacts {
-        let run = &self.claimed;
+        let about = &self.about;
         ToolFacts {
-            about: Arc::clone(&self.about),
+            about: Arc::clone(about),
             context: Arc::new(CallContext {
-                tenant: run.tenant_id,
-                agent: run.agent_id,
-                session: run.session_id,
-                run: run.id,
+                tenant: about.tenant,
+                agent: about.agent,
+                session: about.session,
+                run: about.run,
                 turn,
                 attempt: self.attempt,
-                trace: run.trace.clone(),
+                trace: about.trace.clone(),
             }),
             took: Interval {
                 begun: now,

@@ -9,9 +9,11 @@ use hango_domain::run::{AfterTurn, Boundary, Change, Outcome, RunStatus};
 use hango_ports::run_store::Story;
 use hango_ports::telemetry::{ErrorType, RunContent, RunEnd};
 
+use tokio::time::timeout;
+
 use super::Account;
 use crate::engine::Shared;
-use crate::story::life_of;
+use crate::story::{STORY, life_of};
 
 /// What is known of a run's end before it is told.
 pub(super) struct Ending {
@@ -94,6 +96,7 @@ impl Account {
             error: error.clone(),
             stop_reason: ending.as_ref().and_then(|it| it.stop_reason),
             iterations: state.iterations,
+            inference_calls: self.claimed.iterations.saturating_add(state.asked),
             tool_calls: story.map_or(state.tool_calls, |story| story.tool_calls),
             attempts: self.attempt,
             usage: state.usage,
@@ -116,13 +119,17 @@ impl Account {
         if self.attempt == 1 {
             return None;
         }
-        match shared.parts.runs.story(self.claimed.id).await {
-            Ok(story) => story,
-            Err(error) => {
+        match timeout(STORY, shared.parts.runs.story(self.about.run)).await {
+            Ok(Ok(story)) => story,
+            Ok(Err(error)) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "what happened to a run before its last claim is not told"
                 );
+                None
+            }
+            Err(_) => {
+                tracing::warn!("what happened to a run before its last claim was not read in time");
                 None
             }
         }

@@ -187,6 +187,7 @@ fn ended(about: &Arc<RunFacts>) -> Observation {
             error: None,
             stop_reason: None,
             iterations: u32::MAX,
+            inference_calls: u32::MAX,
             tool_calls: u32::MAX,
             attempts: 0,
             usage: Usage::default(),
