@@ -3,7 +3,7 @@
 use hango_domain::note::Note;
 use hango_domain::tool::told_name;
 use hango_ports::Telemetry;
-use hango_ports::telemetry::Observation;
+use hango_ports::telemetry::{ErrorType, Observation};
 
 /// Writes observations to the log.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +61,7 @@ impl Telemetry for LogLines {
                 turn = context.turn,
                 took_ms = millis(took),
                 failure = ?failed.kind,
-                cause = failed.message,
+                cause = ErrorType::from(failed.cause).as_str(),
                 retry_after_ms = failed.retry_after.map(millis),
                 discarded = failed.shown,
                 "a model call brought no answer"

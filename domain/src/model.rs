@@ -333,6 +333,18 @@ pub struct AnswerNames {
 const MAX_NAME: usize = 256;
 
 impl AnswerNames {
+    /// What a provider says, without what is too long to be a name: a server may send anything.
+    #[must_use]
+    pub fn of(id: Option<&str>, model: Option<&str>, finish_reason: Option<&str>) -> Self {
+        let name = |text: &&str| (1..=MAX_NAME).contains(&text.len());
+        let name = |text: Option<&str>| text.filter(name).map(str::to_owned);
+        Self {
+            id: name(id),
+            model: name(model),
+            finish_reason: name(finish_reason),
+        }
+    }
+
     /// Adds what is said later. What is too long to be a name is none.
     pub fn add(&mut self, later: Self) {
         let name = |name: Option<String>| name.filter(|it| !it.is_empty() && it.len() <= MAX_NAME);

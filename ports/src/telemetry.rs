@@ -10,7 +10,7 @@ mod page;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hango_domain::model::{CallContext, ModelFailure, ModelFailureKind};
+use hango_domain::model::{CallContext, FailureCause, ModelFailure, ModelFailureKind};
 use hango_domain::note::Note;
 use hango_domain::queue::Census;
 use hango_domain::run::{Lease, RunStatus};
@@ -207,8 +207,9 @@ impl Observation {
 pub struct FailedTry {
     /// What can be done about it.
     pub kind: ModelFailureKind,
-    /// For people: what happened, without secrets.
-    pub message: String,
+    /// What it is called where failures are counted. What the provider said of it, which may repeat what it was
+    /// asked, is in the run's error.
+    pub cause: FailureCause,
     /// How long the provider asked to wait.
     pub retry_after: Option<Duration>,
     /// Whether deltas of it were shown to anybody, which are void now.
@@ -219,7 +220,7 @@ impl From<&ModelFailure> for FailedTry {
     fn from(failure: &ModelFailure) -> Self {
         Self {
             kind: failure.kind,
-            message: failure.message.clone(),
+            cause: failure.cause,
             retry_after: failure.retry_after,
             shown: failure.shown,
         }

@@ -132,10 +132,8 @@ impl Mapping {
             self.blocks.say(explanation, out);
         }
         self.stopped = true;
-        out.push(StreamEvent::Named(AnswerNames {
-            finish_reason: Some(reason.to_owned()),
-            ..AnswerNames::default()
-        }));
+        let names = AnswerNames::of(None, None, Some(reason));
+        out.push(StreamEvent::Named(names));
         out.push(StreamEvent::Stop(stop));
         Ok(())
     }
@@ -150,11 +148,8 @@ impl Mapping {
 
 fn named(id: Option<String>, model: Option<String>, out: &mut Vec<StreamEvent>) {
     if id.is_some() || model.is_some() {
-        out.push(StreamEvent::Named(AnswerNames {
-            id,
-            model,
-            finish_reason: None,
-        }));
+        let names = AnswerNames::of(id.as_deref(), model.as_deref(), None);
+        out.push(StreamEvent::Named(names));
     }
 }
 

@@ -24,4 +24,5 @@ mod tags;
 #[cfg(test)]
 mod cuts;
 
+pub(crate) use chunk::name;
 pub(crate) use request::Requests;

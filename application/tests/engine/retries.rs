@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hango_domain::conversation::validate;
 use hango_domain::event::EventKind;
-use hango_domain::model::{ModelFailure, ModelFailureKind, StreamEvent};
+use hango_domain::model::{FailureCause, ModelFailure, ModelFailureKind, StreamEvent};
 use hango_domain::run::{ChangeKind, RequeueReason, RunErrorCode, RunState, RunStatus};
 use hango_ports::telemetry::{FailedTry, Observation};
 
@@ -89,7 +89,7 @@ async fn every_try_is_told_of_and_whether_its_deltas_are_void() {
     });
     let refused = FailedTry {
         kind: ModelFailureKind::Unavailable,
-        message: "overloaded".to_owned(),
+        cause: FailureCause::Connection,
         retry_after: Some(Duration::from_secs(2)),
         shown: false,
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hango_domain::model::{CallContext, ModelFailureKind};
+use hango_domain::model::{CallContext, FailureCause, ModelFailureKind};
 use hango_domain::note::Note;
 use hango_domain::queue::{Census, Counts};
 use hango_domain::run::{Lease, RunStatus};
@@ -85,7 +85,7 @@ fn every_kind() -> Vec<Observation> {
             took: Duration::MAX,
             failure: Some(FailedTry {
                 kind: ModelFailureKind::Protocol,
-                message: "\u{0}\n".repeat(4096),
+                cause: FailureCause::Status(u16::MAX),
                 retry_after: Some(Duration::MAX),
                 shown: true,
             }),

@@ -133,19 +133,19 @@ pub(crate) struct Detail {
     pub(crate) index: Option<u64>,
 }
 
+/// A name that a server gives; what is too long for one is not even read.
+pub(crate) fn name(json: Option<&RawValue>) -> Option<String> {
+    let json = json?.get();
+    let is_short = json.len() <= 4096;
+    is_short.then(|| serde_json::from_str(json).ok()).flatten()
+}
+
 impl Chunk<'_> {
     /// What the server calls the answer; `None` where it says nothing.
     pub(crate) fn names(&self) -> Option<AnswerNames> {
-        let text = |json: Option<&RawValue>| {
-            let text: Option<String> = serde_json::from_str(json?.get()).ok();
-            text.filter(|text| !text.is_empty())
-        };
-        let (id, model) = (text(self.id), text(self.model));
-        (id.is_some() || model.is_some()).then_some(AnswerNames {
-            id,
-            model,
-            finish_reason: None,
-        })
+        let (id, model) = (name(self.id), name(self.model));
+        let names = AnswerNames::of(id.as_deref(), model.as_deref(), None);
+        (names != AnswerNames::default()).then_some(names)
     }
 
     /// The error that the chunk reports, if it reports one; `json` is its text.

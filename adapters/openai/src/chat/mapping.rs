@@ -237,10 +237,8 @@ impl Mapping {
     }
 
     fn finish(&mut self, reason: &str, out: &mut Vec<StreamEvent>) -> Result<(), ModelFailure> {
-        out.push(StreamEvent::Named(AnswerNames {
-            finish_reason: Some(reason.to_owned()),
-            ..AnswerNames::default()
-        }));
+        let names = AnswerNames::of(None, None, Some(reason));
+        out.push(StreamEvent::Named(names));
         match finish(reason) {
             Finish::Stop(Stop::Answer(StopReason::EndTurn)) if self.refused => {
                 self.stop(Stop::Answer(StopReason::Refusal), out);

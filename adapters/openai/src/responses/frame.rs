@@ -19,6 +19,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::chat::name;
+
 /// How many items an answer may have.
 pub(crate) const MAX_ITEMS: usize = 256;
 
@@ -296,14 +298,11 @@ impl<'a> Response<'a> {
 
     /// What the server calls it.
     pub(crate) fn names(&self) -> AnswerNames {
-        let text = |json: Option<&RawValue>| serde_json::from_str(json?.get()).ok();
+        let (id, model) = (name(self.id), name(self.model));
         let details = self.incomplete_details.as_ref();
-        let reason = details.and_then(|details| details.reason.clone());
-        AnswerNames {
-            id: text(self.id),
-            model: text(self.model),
-            finish_reason: reason.or_else(|| self.status.clone()),
-        }
+        let reason = details.and_then(|details| details.reason.as_deref());
+        let reason = reason.or(self.status.as_deref());
+        AnswerNames::of(id.as_deref(), model.as_deref(), reason)
     }
 
     /// What it cost, as the server tells it.
