@@ -8,7 +8,7 @@ use hango_anthropic::{AnthropicProvider, Settings};
 use hango_conformance::{FakeServer, OtherSide, Reply};
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Role, StopReason};
-use hango_domain::model::{ModelFailure, ModelFailureKind, ModelReply};
+use hango_domain::model::{FailureCause, ModelFailure, ModelFailureKind, ModelReply};
 use hango_ports::Provider;
 use hango_provider_http::testing;
 use http::HeaderMap;
@@ -97,6 +97,7 @@ async fn a34_and_a35_a_refusal_is_told_with_the_requests_id_and_without_the_key(
     let failure = |id: &str| {
         let message = format!("provider local answered 529: Overloaded, [key] (request {id})");
         ModelFailure::new(ModelFailureKind::Unavailable, message)
+            .caused_by(FailureCause::Status(529))
     };
     let asked_to_wait = ModelFailure {
         retry_after: Some(Duration::from_secs(7)),
@@ -116,10 +117,8 @@ async fn a27_an_error_within_the_stream_is_told_with_the_requests_id() {
     let (reply, _) = ask(response("200 OK", header, &body)).await;
 
     let message = "provider local reported an error: Overloaded (request req_1)";
-    assert_eq!(
-        reply,
-        Err(ModelFailure::new(ModelFailureKind::Unavailable, message))
-    );
+    let overloaded = ModelFailure::new(ModelFailureKind::Unavailable, message);
+    assert_eq!(reply, Err(overloaded.caused_by(FailureCause::Other)));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use hango_domain::accumulator::Accumulator;
 use hango_domain::conversation::{Block, Role, StopReason};
-use hango_domain::model::{ModelCall, ModelFailure, ModelFailureKind, ModelReply};
+use hango_domain::model::{FailureCause, ModelCall, ModelFailure, ModelFailureKind, ModelReply};
 use hango_domain::tool::{ToolDef, schema};
 use hango_openai::{Api, OpenAiProvider, Quirk, Settings, SettingsError};
 use hango_ports::Provider;
@@ -199,7 +199,7 @@ async fn a_refusal_is_told_with_the_servers_words_and_without_the_key() {
     let message = "provider local answered 401: Incorrect API key provided: [key] (request req_1)";
     assert_eq!(
         failure,
-        Err(ModelFailure::new(ModelFailureKind::Auth, message))
+        Err(ModelFailure::new(ModelFailureKind::Auth, message).caused_by(FailureCause::Status(401)))
     );
 }
 
@@ -323,7 +323,10 @@ async fn waiting_has_limits() {
         ask(&OpenAiProvider::new(impatient(&url), Api::ChatCompletions, &[]).expect("a provider"))
             .await;
 
-    let unavailable = |message| Err(ModelFailure::new(ModelFailureKind::Unavailable, message));
+    let unavailable = |message| {
+        let late = ModelFailure::new(ModelFailureKind::Unavailable, message);
+        Err(late.caused_by(FailureCause::Timeout))
+    };
     assert_eq!(
         silence,
         unavailable("provider local did not begin to answer in time")

@@ -213,7 +213,7 @@ async fn a_version_is_changed_once_whoever_changes_it() {
         let change = async |process: usize| {
             let audit = fixture.audit(&scope, "agent.update", agent.id.0);
             let patch = AgentPatch {
-                name: Some(format!("by {process}")),
+                name: Some(format!("by {process} upon {version}")),
                 ..AgentPatch::default()
             };
             let agents = &processes.stores(process).agents;
