@@ -77,7 +77,7 @@ impl Mapping {
     fn take(&mut self, frame: Frame, out: &mut Vec<StreamEvent>) -> Result<Flow, Wrong> {
         match frame {
             Frame::Start(StartMessage { id, model, usage }) => {
-                named(id, model, out);
+                named(id.as_deref(), model.as_deref(), out);
                 self.costs(usage, out);
             }
             Frame::BlockStart { index, block } => {
@@ -102,7 +102,7 @@ impl Mapping {
         }
         let whole: Result<Whole, _> = serde_json::from_value(payload);
         let whole = whole.map_err(|_| Wrong::Corrupt("that is no message"))?;
-        named(whole.id, whole.model, out);
+        named(whole.id.as_deref(), whole.model.as_deref(), out);
         for (index, block) in (0..).zip(whole.content) {
             self.blocks.begin(index, block, out)?;
             self.blocks.end(index, out)?;
@@ -146,9 +146,9 @@ impl Mapping {
     }
 }
 
-fn named(id: Option<String>, model: Option<String>, out: &mut Vec<StreamEvent>) {
+fn named(id: Option<&str>, model: Option<&str>, out: &mut Vec<StreamEvent>) {
     if id.is_some() || model.is_some() {
-        let names = AnswerNames::of(id.as_deref(), model.as_deref(), None);
+        let names = AnswerNames::of(id, model, None);
         out.push(StreamEvent::Named(names));
     }
 }
