@@ -71,7 +71,7 @@ async fn run(task: Task) -> anyhow::Result<Report> {
         ends: |run| {
             let input = run["input"][0]["text"].as_str().unwrap_or_default();
             if input.starts_with(POISON) {
-                run["error"]["code"] == "stalled" && run["attempt"] == CLAIMS
+                run["error"]["code"] == "stalled"
             } else {
                 run["state"] == "succeeded"
             }
@@ -92,7 +92,21 @@ async fn run(task: Task) -> anyhow::Result<Report> {
         let (first, last) = (told.events.first()?, told.events.last()?);
         Some(last.at.since(first.at))
     });
+    // A process that is too slow to trust its lease gives the run back: such a claim is none of those that count.
+    let silent = told.map(|told| {
+        let back = told.events.iter().filter(|it| it.kind == "run.requeued");
+        let given_back = back.filter(|it| it.reason != "lease_expired").count();
+        let claims = told.run["attempt"].as_u64().unwrap_or_default();
+        claims.saturating_sub(given_back as u64)
+    });
     let report = &mut outcome.report;
+    if let Some(silent) = silent {
+        report.must(silent == u64::from(CLAIMS), || {
+            format!(
+                "goal: the run failed after {silent} claims that ended in silence, not {CLAIMS}"
+            )
+        });
+    }
     report.line(
         "poison",
         format!("ended after {}", seconds(lived.unwrap_or_default())),
