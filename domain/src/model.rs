@@ -329,15 +329,16 @@ pub struct AnswerNames {
     pub finish_reason: Option<String>,
 }
 
-/// The longest name that is kept.
-const MAX_NAME: usize = 256;
+/// Whether a text is short enough to be a name, and one at all.
+fn is_name(text: &str) -> bool {
+    (1..=256).contains(&text.len())
+}
 
 impl AnswerNames {
     /// What a provider says, without what is too long to be a name: a server may send anything.
     #[must_use]
     pub fn of(id: Option<&str>, model: Option<&str>, finish_reason: Option<&str>) -> Self {
-        let name = |text: &&str| (1..=MAX_NAME).contains(&text.len());
-        let name = |text: Option<&str>| text.filter(name).map(str::to_owned);
+        let name = |text: Option<&str>| text.filter(|it| is_name(it)).map(str::to_owned);
         Self {
             id: name(id),
             model: name(model),
@@ -347,7 +348,7 @@ impl AnswerNames {
 
     /// Adds what is said later. What is too long to be a name is none.
     pub fn add(&mut self, later: Self) {
-        let name = |name: Option<String>| name.filter(|it| !it.is_empty() && it.len() <= MAX_NAME);
+        let name = |name: Option<String>| name.filter(|it| is_name(it));
         self.id = name(later.id).or(self.id.take());
         self.model = name(later.model).or(self.model.take());
         self.finish_reason = name(later.finish_reason).or(self.finish_reason.take());

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use axum::routing::get;
 use hango_ports::telemetry::MetricsPage;
-use http::{StatusCode, header};
+use http::header;
 use tokio::task::spawn_blocking;
 
 use crate::Api;
@@ -21,26 +21,20 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The page, on a listener of its own.
 pub fn router(page: Arc<dyn MetricsPage>) -> Router {
-    Router::new().route(PATH, get(move || read(Arc::clone(&page))))
+    shown(page)
 }
 
-/// The page, where the API is.
+/// The page, where the API is, if it is there.
 pub(crate) fn routes(page: Option<&Arc<dyn MetricsPage>>) -> Router<Api> {
-    let Some(page) = page.map(Arc::clone) else {
-        return Router::new();
-    };
+    page.map(Arc::clone).map(shown).unwrap_or_default()
+}
+
+fn shown<S: Clone + Send + Sync + 'static>(page: Arc<dyn MetricsPage>) -> Router<S> {
     let read = get(async move || match write(page).await {
         Some(text) => ([(header::CONTENT_TYPE, TEXT)], text).into_response(),
         None => Problem::panicked().into_response(),
     });
     Router::new().route(PATH, read)
-}
-
-async fn read(page: Arc<dyn MetricsPage>) -> Response {
-    match write(page).await {
-        Some(text) => ([(header::CONTENT_TYPE, TEXT)], text).into_response(),
-        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
 }
 
 /// Writes the page, beside the runtime: there may be many series. Why that does not work is for the log.
